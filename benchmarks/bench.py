@@ -28,7 +28,8 @@ SEED = 0
 
 def fresh(n: int) -> np.ndarray:
     """The matrix of n states."""
-    return np.array(tdp.correlation.random_correlation(n, rng=SEED).dense())
+    entries = np.random.default_rng(SEED).random((n, n))
+    return np.asarray(entries / entries.sum(axis=1, keepdims=True))
 
 
 def one_loss() -> Iterator[str]:
@@ -120,7 +121,7 @@ def series() -> Iterator[str]:
     yield "## Series\n\n"
     yield "Budgets differ from step to step, so that no fixed point is reached; backward and forward.\n\n"
     rng = np.random.default_rng(SEED)
-    large, small = tdp.correlation.random_correlation(50, rng=SEED), tdp.correlation.random_correlation(5, rng=SEED)
+    large, small = tdp.TransitionMatrix(fresh(50)), tdp.TransitionMatrix(fresh(5))
     large.leakage_profile()
     asked: list[tuple[str, int, int, list[tdp.TransitionMatrix]]] = [
         *(("paper", 50, steps, [large]) for steps in (10_000, 100_000, 1_000_000)),
@@ -147,8 +148,8 @@ def stack_of(rng: np.random.Generator, count: int) -> list[tdp.TransitionMatrix]
 
 MATRIX = """
 import numpy as np, temporaldp as tdp
-tdp.correlation.random_correlation(50, rng=0).leakage_profile()
-matrix = tdp.correlation.random_correlation({n}, rng=0)
+tdp.TransitionMatrix(np.random.default_rng(0).random((50, 50)), normalize=True).leakage_profile()
+matrix = tdp.TransitionMatrix(np.random.default_rng(0).random(({n}, {n})), normalize=True)
 started = time.perf_counter()
 matrix.leakage_profile()
 """
@@ -185,7 +186,7 @@ def memory() -> Iterator[str]:
     sizes = list(seconds)
     yield f"Fitted exponent of the dense profile in n, {sizes[0]} to {sizes[-1]}: {exponent(sizes, list(seconds.values())):.2f}. "
     steps = [10_000, 100_000, 1_000_000]
-    matrix = tdp.correlation.random_correlation(50, rng=SEED)
+    matrix = tdp.TransitionMatrix(fresh(50))
     taken = []
     for T in steps:
         spent = np.random.default_rng(SEED).uniform(0.01, 0.2, T)
@@ -198,7 +199,8 @@ def memory() -> Iterator[str]:
     crowd = [median(lambda g=group: tdp.temporal_leakage(g, spent, accounting=tdp.PaperBound())) for group in groups]
     yield f"Of the series by the paper's bound in T: {exponent(steps, taken):.2f}; in users: {exponent(users, crowd):.2f}.\n\n"
     yield "## The first call\n\n"
-    code = "import temporaldp as tdp\nm = tdp.correlation.random_correlation(50, rng=0)\nm.leakage_profile().loss(1.0)"
+    code = "import numpy as np, temporaldp as tdp"
+    code += "\nm = tdp.TransitionMatrix(np.random.default_rng(0).random((50, 50)), normalize=True)\nm.leakage_profile().loss(1.0)"
     code += "\ntdp.temporal_leakage(tdp.Adversary(m), [0.1] * 100_000)"
     asked = {
         "import, one loss, one profile (n = 50) and one series": code,

@@ -40,7 +40,7 @@ def number(value: float) -> str:
 
 def known() -> str:
     """The example of one walk between two places."""
-    noise, still = tdp.GaussianNoise(10.0, sensitivity=1.0), tdp.Adversary(tdp.correlation.strongest_correlation(2))
+    noise, still = tdp.GaussianNoise(10.0, sensitivity=1.0), tdp.Adversary(tdp.TransitionMatrix(np.eye(2)))
     walk = tdp.temporal_leakage(tdp.Adversary(WALK, WALK), [noise] * 20, accounting=tdp.ApproximateDP(DELTA, grid=1e-3))
     limits = tdp.leakage_supremum(tdp.Adversary(WALK, WALK), noise, accounting=tdp.ApproximateDP(DELTA, grid=1e-3))
     composed = tdp.temporal_leakage(still, [noise] * 20, accounting=tdp.ApproximateDP(DELTA, grid=1e-3))
@@ -60,7 +60,7 @@ def known() -> str:
 def gains() -> str:
     """Laplace noise with 0.1 a step: pure leakage, and at a delta."""
     noise = tdp.LaplaceNoise(10.0, sensitivity=1.0)
-    still = tdp.correlation.strongest_correlation(2)
+    still = tdp.TransitionMatrix(np.eye(2))
     cases = [
         ("sleep stages (bundled)", next(tdp.estimate_adversaries(tdp.load_sample()))),
         ("two places, stay 0.8", tdp.Adversary(WALK, WALK)),

@@ -152,7 +152,7 @@ CASES = (
 def document(folder: Path) -> str:
     """The whole page."""
     cards = [tdp.deployment.Deployment.load(folder / case.file).card(**case.asked) for case in CASES]
-    common = [sentence for sentence in cards[0].assumptions if sentence.startswith(OF_ALL)]
+    common = [sentence for sentence in cards[0].explained("assumptions") if sentence.startswith(OF_ALL)]
     parts = [HEAD, *_overview(folder), NUMBERS, *map(_numbers, CASES, cards)]
     parts += ["\n", ASSUMPTIONS, *(f"- {sentence}\n" for sentence in common)]
     parts += [_case(case, card, common) for case, card in zip(CASES, cards, strict=True)]
@@ -198,7 +198,9 @@ def _numbers(case: Case, card: tdp.deployment.DeploymentCard) -> str:
 
 
 def _case(case: Case, card: tdp.deployment.DeploymentCard, common: list[str]) -> str:
-    own = " ".join(s for s in card.assumptions if s.replace(card.period, "day") not in common and not STATED.match(s))
+    own = " ".join(
+        s for s in card.explained("assumptions") if s.replace(card.period, "day") not in common and not STATED.match(s)
+    )
     command = f"temporaldp deployment {case.file} {case.options}".rstrip()
     assumptions = f"\nAssumptions: {own}\n" if own else ""
     return f"\n### {case.title}\n\n`{command}`\n\nOrigin of the options: {case.why}\n{assumptions}"

@@ -12,8 +12,8 @@ import time
 import numpy as np
 
 from temporaldp import Adversary, Trajectories, estimate_models, plan_budget, temporal_leakage
-from temporaldp.core.correlation import LiftedChain, Periodic, TransitionMatrix
-from temporaldp.core.correlation.lifted_chain import HiddenStates, stationary_chain
+from temporaldp.core.correlation import Periodic, TransitionMatrix
+from temporaldp.core.correlation.lifted_chain import HiddenStates, hidden_words, stationary_chain
 from temporaldp.lab.studies.refinements import chosen_models
 
 PEOPLE, TIMES, STEPS, PERIOD, LEVEL = 500, 48, 12, 8, 1.0
@@ -30,7 +30,8 @@ def rows(rng, *shape):
 def second_order(rng, n):
     """A chain of order 2, and people who follow it."""
     table = rows(rng, n, n, n)
-    chain = LiftedChain.of_words(table)
+    states = tuple(map(str, range(n)))
+    chain = stationary_chain(states, hidden_words(states, 2), table.reshape(-1, n))
     start = rng.choice(n * n, size=PEOPLE, p=chain.forward.stationary_distribution())
     codes = np.empty((PEOPLE, TIMES), np.int64)
     codes[:, 0], codes[:, 1] = np.divmod(start, n)

@@ -82,7 +82,8 @@ def main() -> None:
     ]
     lines = []
     for s in SMOOTHING:
-        matrix = tdp.correlation.smoothed_correlation(tdp.correlation.strongest_correlation(N_STATES), s=s)
+        raised = np.eye(N_STATES) + s
+        matrix = tdp.TransitionMatrix(raised / raised.sum(axis=1, keepdims=True))
         adversary = tdp.Adversary(matrix, matrix)
         lines += [row(f"s = {s:g}", adversary, horizon, alpha) for alpha in ALPHAS for horizon in HORIZONS]
     lines += [row("sleep stages", sleep, horizon, alpha) for alpha in ALPHAS for horizon in (10, 47, 1000, 10_000)]

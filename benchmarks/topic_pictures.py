@@ -66,13 +66,19 @@ def stickiness():
     return figure
 
 
+def square_root(n_steps, noise):
+    """The Toeplitz matrix whose square is the matrix of running counts (Fichtenberger, Henzinger and Upadhyay, 2023)."""
+    k = np.arange(1, n_steps)
+    return tdp.MatrixMechanism.banded(n_steps, np.cumprod([1.0, *((2 * k - 1) / (2 * k))]), noise)
+
+
 @styled
 def correlated_noise():
     """Leakage of three mechanisms with one event-level guarantee: upper bounds."""
     figure, axes = new_figure(3.6)
     delta, T = 1e-2, 10
     mechanisms = {
-        "square root": (tdp.MatrixMechanism.square_root, ORANGE),
+        "square root": (square_root, ORANGE),
         "binary tree": (tdp.MatrixMechanism.tree, DARK),
         "independent noise": (tdp.MatrixMechanism.independent, BLUE),
     }

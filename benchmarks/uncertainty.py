@@ -76,9 +76,7 @@ def measured(name: str, data: tdp.tables.Traces) -> Row:
         n,
         int(data.transition_counts().sum()),
         estimated(data, spent),
-        tdp.studies.leakage_posterior(data, epsilons=spent, n_draws=DRAWS, rng=0).quantile(CONFIDENCE)
-        if small
-        else math.nan,
+        quantile(tdp.studies.leakage_posterior(data, epsilons=spent, n_draws=DRAWS, rng=0)) if small else math.nan,
         people(data, spent) if small else math.nan,
         tdp.studies.worst_member(adversary, epsilons=spent, n_starts=1).leakage.worst if small else math.nan,
         guaranteed,
@@ -98,10 +96,15 @@ def estimated(data: tdp.tables.Traces, spent: np.ndarray) -> float:
         return math.nan
 
 
+def quantile(draws: np.ndarray) -> float:
+    """The smallest draw that at least a share CONFIDENCE of them do not exceed."""
+    return float(np.quantile(draws, CONFIDENCE, method="inverted_cdf"))
+
+
 def people(data: tdp.tables.Traces, spent: np.ndarray) -> float:
     """A quantile over people drawn anew; NaN where their draws determine no matrix."""
     try:
-        return tdp.studies.leakage_bootstrap(data, epsilons=spent, n_draws=DRAWS, rng=0).quantile(CONFIDENCE)
+        return quantile(tdp.studies.leakage_bootstrap(data, epsilons=spent, n_draws=DRAWS, rng=0))
     except tdp.errors.EstimationError:
         return math.nan
 

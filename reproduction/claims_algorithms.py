@@ -15,6 +15,7 @@ from reproduction.settings import (
     UNCHANGING,
     Method,
     in_both,
+    random_correlation,
     recursion_budget,
     recursion_plan,
     recursion_series,
@@ -22,7 +23,6 @@ from reproduction.settings import (
     smoothed,
 )
 from temporaldp import Adversary, TransitionMatrix
-from temporaldp.core.correlation import random_correlation
 
 # Section IV
 

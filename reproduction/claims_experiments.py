@@ -9,9 +9,8 @@ import numpy as np
 from reproduction import budget_figures, leakage_figures, peers, printed, runtime_figure
 from reproduction.claim import Finding, Verdict, agrees, disagrees, listed, loosely, same, stated
 from reproduction.exhibit import Exhibit
-from reproduction.settings import recursion_series, recursion_supremum, smoothed
+from reproduction.settings import random_correlation, recursion_series, recursion_supremum, smoothed
 from temporaldp import Adversary
-from temporaldp.core.correlation import random_correlation
 
 SETTLED = 0.95
 """Share of its supremum at which a series is taken to have stopped growing noticeably."""

@@ -14,6 +14,7 @@ from reproduction.settings import (
     UNCHANGING,
     exact_series,
     in_both,
+    random_correlation,
     recursion_plan,
     recursion_series,
 )
@@ -25,7 +26,6 @@ from temporaldp import (
     estimate_adversaries,
     load_sample,
 )
-from temporaldp.core.correlation import random_correlation
 
 # Section I
 

@@ -15,8 +15,8 @@ import numpy as np
 from reproduction import peers, printed
 from reproduction.drawing import LOOKS, draw_panels
 from reproduction.exhibit import Curve, Exhibit, FloatArray, Panel, points
+from reproduction.settings import random_correlation
 from temporaldp import TransitionMatrix
-from temporaldp.core.correlation import random_correlation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

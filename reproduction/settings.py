@@ -23,7 +23,6 @@ from temporaldp import (
     sustainable_budget,
     temporal_leakage,
 )
-from temporaldp.core.correlation import smoothed_correlation, strongest_correlation
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform"]
@@ -59,7 +58,14 @@ BY_DEFINITION = "temporal_leakage, exact"
 
 def smoothed(n_states: int, s: float) -> TransitionMatrix:
     """Strongest correlation after Laplacian smoothing, Section VI; leakage does not depend on the permutation."""
-    return smoothed_correlation(strongest_correlation(n_states), s=s)
+    rows = np.eye(n_states) + s
+    return TransitionMatrix(rows / rows.sum(axis=1, keepdims=True))
+
+
+def random_correlation(n_states: int, *, rng: int) -> TransitionMatrix:
+    """Entries uniform on [0, 1), rows divided by their sums, as in the run-time figure."""
+    entries = np.random.default_rng(rng).random((n_states, n_states))
+    return TransitionMatrix(entries / entries.sum(axis=1, keepdims=True))
 
 
 def in_both(matrix: TransitionMatrix) -> Adversary:

@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sparse
 
 import temporaldp
+from making import from_sequences, laplace_counts, random_correlation
 from temporaldp import (
     Adversary,
     ApproximateDP,
@@ -26,7 +27,6 @@ from temporaldp import (
     InputError,
     IntervalMatrix,
     LaplaceNoise,
-    LikelihoodBox,
     MetricPrivacy,
     OutputTable,
     PaperBound,
@@ -35,7 +35,6 @@ from temporaldp import (
     Project,
     PublicCorrelation,
     RandomizedResponse,
-    Trajectories,
     TransitionMatrix,
     compare_plans,
     leakage_supremum,
@@ -54,7 +53,6 @@ from temporaldp.base.values import (
     real_number,
     whole_number,
 )
-from temporaldp.core.correlation import random_correlation
 from temporaldp.core.mechanisms import ConcentratedGuarantee
 from temporaldp.core.planning import plan_for_share
 from temporaldp.data.counts import ClampedMean, ClampedSum, NoisyHistogram, SharedBudget
@@ -80,7 +78,7 @@ def values(budget):
         temporal_leakage(somebody, noise, accounting=ApproximateDP(1e-3, pairwise=pairwise))
         for pairwise in (True, False)
     )
-    walks = Trajectories.from_sequences([["a", "b", "c"], ["b", None, "c"]], users=["Ann", f"user {budget}"])
+    walks = from_sequences([["a", "b", "c"], ["b", None, "c"]], users=["Ann", f"user {budget}"])
     still = Adversary(TransitionMatrix(np.eye(3)))
     plan = plan_budget(somebody, alpha=budget, horizon=3, accounting=PaperBound())
     noisy = plan_noise(somebody, alpha=budget, horizon=1, accounting=ApproximateDP(1e-2))
@@ -102,7 +100,7 @@ def values(budget):
         GaussianNoise(1.0 / budget, sensitivity=1.0), LaplaceNoise(1.0 / budget, sensitivity=1.0),
         DiscreteGaussianNoise(1.0 / budget), DiscreteLaplaceNoise(1.0 / budget), RandomizedResponse(budget),
         PrivacyGuarantee(budget), OutputTable([[0.5 + budget / 10, 0.5 - budget / 10], [0.5, 0.5]]),
-        LikelihoodBox.laplace_counts([1.0 / budget, 4.0]),
+        laplace_counts([1.0 / budget, 4.0]),
         temporaldp.MatrixMechanism.tree(4, GaussianNoise(1.0 / budget, sensitivity=1.0)), temporaldp.Windows(7, budget),
         DiscreteLaplaceHistogram(int(100 * budget)), NoisyHistogram(int(100 * budget), "gaussian"),
         Release(([1, 2], None), np.array([budget, 0.0])),
@@ -112,7 +110,7 @@ def values(budget):
 
 def uncertain(matrix, budget):
     """What is known of a correlation that nobody knows exactly, and of people who differ."""
-    walks = Trajectories.from_sequences([list("abcabcaabb"), list("bcabbacbca"), list("ccabaabcab")])
+    walks = from_sequences([list("abcabcaabb"), list("bcabbacbca"), list("ccabaabcab")])
     chain = temporaldp.tables.estimate_words(walks, order=2, prior=budget)
     near = IntervalMatrix(matrix.dense() * 0.9, np.minimum(matrix.dense() * 1.1, 1.0), matrix.states)
     people = [Adversary(matrix, matrix, name=name) for name in ("Ann", "Bo")]
@@ -122,7 +120,7 @@ def uncertain(matrix, budget):
     return [
         near, dataclasses.replace(near.provenance, source="learnt", spends=(("one", budget),)), Periodic([near, matrix]),
         chain, temporaldp.temporal_leakage(chain, epsilons),
-        found, found.posterior, temporaldp.studies.worst_member(Adversary(near), epsilons=epsilons), diagnosis,
+        found, temporaldp.studies.worst_member(Adversary(near), epsilons=epsilons), diagnosis,
         *diagnosis.models,
         temporaldp.studies.leakage_distribution(people, epsilon=budget), plan_for_share(people, alpha=budget, share=0.5),
     ]  # fmt: skip

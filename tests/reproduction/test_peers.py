@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from making import random_correlation
 from oracles import exact_loss, highs_loss
 from reproduction import peers
 from reproduction.peers import algorithm_1, drawn_rows, exact, survey
-from temporaldp.core.correlation import random_correlation
 
 
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0])

@@ -17,6 +17,7 @@ import pytest
 
 from command import refused, temporaldp
 from data_sets import sleep_sample
+from making import random_correlation
 from places import REPOSITORY
 from temporaldp import (
     Exact,
@@ -31,7 +32,6 @@ from temporaldp import (
     save_matrix,
     temporal_leakage,
 )
-from temporaldp.core.correlation import random_correlation
 
 SAMPLE = REPOSITORY / "src" / "temporaldp" / "data" / "sample" / "sleep_5min.csv"
 

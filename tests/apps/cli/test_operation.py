@@ -73,7 +73,7 @@ def test_missing_digest_key_warns_that_changes_are_not_detected(days, monkeypatc
     assert "differ from those" in words_of(run(days, "release", "fewer.csv", *OLD, "-o", "again.csv").stderr)
     (days / "key").unlink()
     said = words_of(run(days, "release", "fewer.csv", *OLD, "-o", "again.csv").stderr)
-    assert "changed data of 4 steps (2024-01-01T00:00, " in said
+    assert "changed data of 4 times (2024-01-01T00:00, " in said
     assert "are not detected" in said and "TEMPORALDP_KEY_FILE" in said
 
 
@@ -117,7 +117,7 @@ def test_life_cycle_of_a_release(days):
     run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--set", "release.log=log.jsonl")
     first = (days / "out.csv").read_text()
     warned = run(days, "release", "fewer.csv", *OLD, "-o", "again.csv", "--set", "release.warn_at=0.3").stderr
-    assert "the data of 4 steps" in words_of(warned) and "carries little information" not in words_of(
+    assert "the data of 4 times" in words_of(warned) and "carries little information" not in words_of(
         warned
     )  # said once
     assert "release.warn_at" not in words_of(warned)  # it spends what lasts for ever

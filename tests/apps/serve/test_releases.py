@@ -15,6 +15,7 @@ import pytest
 
 from command import refused, temporaldp
 from level import worst_leakage
+from making import of_words
 from postgres import place_of
 from served import served, token_for
 from temporaldp import Adversary, Ledger, LedgerError, Periodic, TemporalAccountant, TransitionMatrix, plan_budget
@@ -22,7 +23,6 @@ from temporaldp.apps.serve import served_release
 from temporaldp.apps.serve import service as service_module
 from temporaldp.apps.serve.definition import Definition
 from temporaldp.apps.serve.tokens import Role
-from temporaldp.core.correlation import LiftedChain
 from temporaldp.publish.release.guards import AccountantGuard
 from temporaldp.publish.release.step import StepRequest
 
@@ -81,7 +81,7 @@ def test_a_release_admits_what_an_accountant_admits(service):
 
 
 def test_release_of_several_models_satisfies_the_level_for_each(service):
-    returning = LiftedChain.of_words([[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]])
+    returning = of_words([[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]])
     models = {"first order": ADVERSARY, "second order": returning.adversary}
     documents = {name: one.document() for name, one in models.items()}
     release = service.create(models=documents, backward=None, forward=None)
@@ -199,7 +199,7 @@ def test_guarantee_that_does_not_fit_is_refused(service, changed, said):
     ],
 )
 def test_model_that_is_none_is_refused(service, changed, said):
-    chain = LiftedChain.of_words([[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]]).adversary
+    chain = of_words([[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]]).adversary
     terms = DEFINITION | {"models": {"words": chain.document() | changed}, "backward": None, "forward": None}
     answer = service.ask.post("/v1/releases", terms, token=service.own)
     assert answer.status == 422, answer.text

@@ -14,7 +14,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from dp_accounting import NeighboringRelation
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -416,8 +415,6 @@ def test_accountant_without_steps_has_no_series():
         ({"alpha": 1.0, "reserve": -0.1}, "reserve"),
         ({"alpha": 1.0, "reserve": 0.9}, "reserve of at most 0.25"),
         ({"reserve": 0.1}, "give alpha"),
-        ({"neighboring_relation": "add_or_remove_one"}, "replace_one"),
-        ({"neighboring_relation": NeighboringRelation.ADD_OR_REMOVE_ONE}, "replace_one"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from exact_cases import random_rows
+from making import of_words
 from temporaldp import (
     Adversary,
     InputError,
@@ -18,7 +19,6 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.base.errors import BudgetError
-from temporaldp.core.correlation import LiftedChain
 
 
 def mixing(rng, n):
@@ -222,7 +222,7 @@ def test_evidence_from_before_a_change_never_proves_more_than_alpha(before, afte
 
 def test_nothing_is_adopted_beside_a_longer_memory():
     calm, busy = (TransitionMatrix([[p, 1.0 - p], [1.0 - p, p]]) for p in (0.6, 0.9))
-    models = {"first order": Adversary(calm, calm), "second order": LiftedChain.of_words(np.full((2, 2, 2), 0.5))}
+    models = {"first order": Adversary(calm, calm), "second order": of_words(np.full((2, 2, 2), 0.5))}
     accountant = TemporalAccountant(models).spend(0.1)
     with pytest.raises(InputError, match="expected an accountant by the exact leakage"):
         accountant.adopt({"first order": Adversary(busy, busy)})

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from making import strongest_correlation
 from temporaldp import (
     Adversary,
     ApproximateDP,
@@ -17,7 +18,6 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.core.accounting.curve import method as curve_method
-from temporaldp.core.correlation import strongest_correlation
 
 WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 CHAIN = TransitionMatrix([[0.616, 0.243, 0.141], [0.497, 0.048, 0.455], [0.613, 0.124, 0.263]])

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import temporaldp
+from making import smoothed_correlation, strongest_correlation
 from oracles import hockey_stick, told_by_all
 from temporaldp import (
     Adversary,
@@ -32,7 +33,6 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.core.accounting.curve import grid
-from temporaldp.core.correlation import smoothed_correlation, strongest_correlation
 from temporaldp.core.mechanisms.protocol import epsilon_of_one
 
 ApproximateDP = partial(temporaldp.ApproximateDP, pairwise=False)

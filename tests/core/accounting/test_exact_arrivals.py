@@ -37,8 +37,6 @@ PLAIN = 1.0 - np.eye(3)
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: LikelihoodBox.laplace_counts([1.0, 0.0]), ("scales > 0", "inf: not published", "[1.0, 0.0]")),
-        (lambda: LikelihoodBox.laplace_counts([1.0, math.nan]), ("scales > 0",)),
         (lambda: LikelihoodBox.add_or_remove(-1.0, 3, absent=0), ("epsilon", "-1.0")),
         (lambda: LikelihoodBox.add_or_remove(math.inf, 3, absent=0), ("epsilon", "inf")),
         (lambda: LikelihoodBox.add_or_remove(1.0, 3, absent=3), ("absent", "from 0 to 2", "got 3")),

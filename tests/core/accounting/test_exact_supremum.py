@@ -12,6 +12,7 @@ from scipy.linalg import circulant
 from data_sets import sleep_sample
 from exact_cases import random_rows
 from exact_oracles import boxes_of, defined_by_sign_rule
+from making import laplace_counts
 from methods import method_of
 from temporaldp import (
     Adversary,
@@ -128,7 +129,7 @@ def test_supremum_of_boxes_is_approached():
     for n in (2, 3, 5):
         adversary = Adversary(*(TransitionMatrix(rng.dirichlet(np.ones(n), n)) for _ in range(2)))
         for box in (
-            LikelihoodBox.laplace_counts(1.0 / rng.uniform(0.01, 0.5, n)),
+            laplace_counts(1.0 / rng.uniform(0.01, 0.5, n)),
             LikelihoodBox.add_or_remove(0.3, n, absent=n - 1),
             LikelihoodBox(np.zeros(n), np.full(n, 0.4)),
         ):

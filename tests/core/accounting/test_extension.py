@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from accounting_contract import FilterContract, TestedMethod, adversaries
+from making import strongest_correlation
 from methods import SumAccounting, TotalVariationAccounting
 from oracles import hockey_stick, told_by_all, worst_mechanism
 from temporaldp import (
@@ -26,7 +27,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.base.errors import BudgetError, InputError
-from temporaldp.core.correlation import Correlation, strongest_correlation
+from temporaldp.core.correlation import Correlation
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 WALK = Adversary(MATRIX, MATRIX)

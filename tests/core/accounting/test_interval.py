@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from interval_oracles import backward_leakage, corners, members, random_bounds, tight_bounds, worst_of_changing_matrices
+from making import around, contains
 from methods import method_of
 from oracles import defined_leakage
 from temporaldp import (
@@ -199,8 +200,8 @@ def test_ascent_finds_a_member_between_the_centre_and_the_bound():
     )
     epsilons = np.full(8, 0.3)
     found = worst_member(adversary, epsilons=epsilons, rng=1)
-    assert adversary.backward.contains(found.adversary.backward)
-    assert adversary.forward.contains(found.adversary.forward)
+    assert contains(adversary.backward, found.adversary.backward)
+    assert contains(adversary.forward, found.adversary.forward)
     centre = Adversary(adversary.backward.central(), adversary.forward.central())
     assert temporal_leakage(centre, epsilons).worst < found.leakage.worst
     assert found.leakage.worst <= temporal_leakage(adversary, epsilons).worst
@@ -208,11 +209,11 @@ def test_ascent_finds_a_member_between_the_centre_and_the_bound():
 
 def test_ascent_over_a_clock_takes_each_transition_from_the_set_of_its_phase():
     walks = (TransitionMatrix([[stay, 1.0 - stay], [1.0 - stay, stay]]) for stay in (0.9, 0.6))
-    calm, busy = (IntervalMatrix.around(walk, width=0.02) for walk in walks)
+    calm, busy = (around(walk, width=0.02) for walk in walks)
     adversary = Adversary(Periodic((calm, busy)))
     found = worst_member(adversary, epsilons=[0.1] * 6)
     each = [found.adversary.backward.at(t) for t in range(5)]
-    assert all(adversary.backward.at(t).contains(matrix) for t, matrix in enumerate(each))
+    assert all(contains(adversary.backward.at(t), matrix) for t, matrix in enumerate(each))
     assert found.leakage.worst <= temporal_leakage(adversary, [0.1] * 6).worst * (1.0 + 1e-12)
 
 

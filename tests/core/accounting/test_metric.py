@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from scipy.linalg import circulant
 
 from data_sets import sleep_sample
+from making import around, of_words, smoothed_correlation, strongest_correlation
 from matrices import matrices
 from methods import method_of
 from oracles import defined_leakage, highs_lift, metric_mechanism
@@ -25,7 +26,6 @@ from temporaldp import (
     Adversary,
     BudgetError,
     InputError,
-    IntervalMatrix,
     LeakageSeries,
     MetricPrivacy,
     PaperBound,
@@ -40,7 +40,6 @@ from temporaldp import (
 )
 from temporaldp.base.errors import StateError
 from temporaldp.core.accounting.pairwise import PairwiseLeakage
-from temporaldp.core.correlation import LiftedChain, smoothed_correlation, strongest_correlation
 from temporaldp.core.kernels.lifting import closed, lifted, no_trees, off_diagonal
 from temporaldp.core.mechanisms.distances import box_of
 
@@ -543,12 +542,12 @@ def test_a_method_of_a_result_keeps_its_distances():
             accountant.spend(0.05)
         assert accountant.total() >= temporal_leakage(user, [0.15] * 2).worst > 0.15
         assert accountant.remaining() <= TemporalAccountant(user, alpha=1.0).spend([0.15] * 2).remaining() / 3.0 + 1e-9
-        near = Adversary(IntervalMatrix.around(STAYS, width=0.05))
+        near = Adversary(around(STAYS, width=0.05))
         found = temporal_leakage(near, [0.1] * 5, accounting=method)
         assert found.accounting.name == "interval metric" and found.epsilons.tolist() == [pytest.approx(0.3)] * 5
         assert found.accounting.specialised([user]).name == "exact metric"
         with pytest.raises(InputError, match="first order"):
-            temporal_leakage(LiftedChain.of_words(np.full((2, 2, 2), 0.5)), [0.1] * 3, accounting=method)
+            temporal_leakage(of_words(np.full((2, 2, 2), 0.5)), [0.1] * 3, accounting=method)
 
 
 def test_names_of_distances_are_kept():

@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import linprog
 
 from data_sets import sleep_sample
+from making import around
 from oracles import told_by_all
 from temporaldp import (
     Adversary,
@@ -17,7 +18,6 @@ from temporaldp import (
     DiscreteGaussianNoise,
     GaussianNoise,
     InputError,
-    IntervalMatrix,
     MetricPrivacy,
     OutputTable,
     PrivacyGuarantee,
@@ -358,7 +358,7 @@ def test_grid_covers_the_infinite_loss_of_a_guarantee():
 
 def test_interval_matrices_use_a_common_curve_by_default():
     known = TransitionMatrix([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
-    within = Adversary(IntervalMatrix.around(known, width=0.05))
+    within = Adversary(around(known, width=0.05))
     assert goes_by_pairs(Adversary(known)) and not goes_by_pairs(within)
     noise = [GaussianNoise(10.0, sensitivity=1.0)] * 2
     found = temporal_leakage(within, noise, accounting=ApproximateDP(1e-3))

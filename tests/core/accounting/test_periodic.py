@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from data_sets import sleep_sample
+from making import around
 from methods import method_of
 from temporaldp import (
     Adversary,
@@ -11,7 +12,6 @@ from temporaldp import (
     BudgetError,
     GaussianNoise,
     InputError,
-    IntervalMatrix,
     Periodic,
     TemporalAccountant,
     Trajectories,
@@ -69,8 +69,8 @@ def test_periodic_chain_without_mixing_has_no_supremum():
 
 
 def test_phases_may_be_intervals():
-    around = [IntervalMatrix.around(matrix, width=0.02) for matrix in (NIGHT, DAY)]
-    limit = leakage_supremum(following(around), 0.2)
+    near = [around(matrix, width=0.02) for matrix in (NIGHT, DAY)]
+    limit = leakage_supremum(following(near), 0.2)
     assert limit.accounting.name == "interval"
     assert limit.backward > leakage_supremum(following([NIGHT, DAY]), 0.2).backward
 

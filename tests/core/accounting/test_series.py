@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from making import laplace_counts, random_correlation, smoothed_correlation, strongest_correlation
 from matrices import budgets, matrices
 from methods import method_of
 from oracles import defined_leakage, exact_loss
@@ -21,14 +22,12 @@ from temporaldp import (
     Adversary,
     BudgetError,
     InputError,
-    LikelihoodBox,
     PaperBound,
     TransitionMatrix,
     leakage_supremum,
     temporal_leakage,
 )
 from temporaldp.base.errors import StateError
-from temporaldp.core.correlation import random_correlation, smoothed_correlation, strongest_correlation
 
 
 @pytest.fixture(params=["exact", "paper"])
@@ -305,7 +304,7 @@ def test_arrays_of_a_series_are_read_only(bound):
         ([np.False_, np.False_], "expected numbers"),
         ([0.1, False], "expected numbers"),
         ([b"0", b"0.1"], "expected numbers"),
-        ([LikelihoodBox.laplace_counts([2.0, 4.0]), False], "got False at step 1"),
+        ([laplace_counts([2.0, 4.0]), False], "got False at step 1"),
     ],
 )
 def test_invalid_budgets_are_refused(epsilons, message):
@@ -322,7 +321,7 @@ def test_invalid_adversaries_are_refused():
         temporal_leakage([], [0.1])
     one, other = (Adversary(TransitionMatrix(np.eye(3), list(names))) for names in ("abc", "cba"))
     with pytest.raises(StateError, match="are in another order"):  # a box has one row per state
-        temporal_leakage([one, other], [LikelihoodBox.laplace_counts([1.0, math.inf, math.inf])])
+        temporal_leakage([one, other], [laplace_counts([1.0, math.inf, math.inf])])
 
 
 def test_many_users_are_accounted_for_as_each_alone(rng):

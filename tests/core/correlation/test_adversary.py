@@ -9,6 +9,7 @@ import scipy.sparse as sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from making import around, random_correlation, strongest_correlation
 from matrices import matrices
 from temporaldp import (
     Adversary,
@@ -22,7 +23,6 @@ from temporaldp import (
     estimate_adversary,
 )
 from temporaldp.base.errors import MatrixError, StateError
-from temporaldp.core.correlation import random_correlation, strongest_correlation
 
 CHAIN = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], ["a", "b"])
 
@@ -33,7 +33,7 @@ def test_from_forward_gives_the_posterior_of_the_joint_distribution(matrix, hori
     adversary = Adversary.from_forward(matrix, initial=initial, horizon=horizon)
     # Independent: the joint distribution of two neighbouring times, from the definition of the chain.
     marginal = initial
-    for backward in adversary.backward:
+    for backward in adversary.backward.matrices:
         joint = np.einsum("x,xy->yx", marginal, matrix.dense())
         assert backward.dense() == pytest.approx(joint / joint.sum(axis=1, keepdims=True), rel=1e-10)
         marginal = joint.sum(axis=1)
@@ -54,8 +54,8 @@ def test_from_a_stationary_start_the_backward_matrix_is_constant(stored):
 def test_from_forward_with_a_sequence():
     other = TransitionMatrix([[0.5, 0.5], [0.5, 0.5]], ["a", "b"])
     adversary = Adversary.from_forward([CHAIN, other], initial=[0.5, 0.5])
-    assert adversary.backward[0] == CHAIN.reversed([0.5, 0.5])
-    assert adversary.backward[1] == other.reversed([0.45, 0.55])
+    assert adversary.backward.matrices[0] == CHAIN.reversed([0.5, 0.5])
+    assert adversary.backward.matrices[1] == other.reversed([0.45, 0.55])
     with pytest.raises(InputError, match="serve 3 steps, but horizon is 5"):
         Adversary.from_forward([CHAIN, other], initial=[0.5, 0.5], horizon=5)
 
@@ -156,7 +156,7 @@ def test_swapped_matrices_are_not_detected():
         Adversary(),
         Adversary(forward=CYCLE),
         Adversary([CYCLE, CYCLE], [CYCLE, CYCLE]),
-        Adversary(CYCLE, IntervalMatrix.around(CYCLE, width=0.1)),
+        Adversary(CYCLE, around(CYCLE, width=0.1)),
         Adversary(TransitionMatrix(np.eye(3), CYCLE.states), CYCLE),
     ],
 )
@@ -208,7 +208,7 @@ def test_a_clock_that_begins_elsewhere_has_a_backward_matrix_for_each_step(rng):
         Adversary.from_forward(Periodic(rows), initial=[0.2, 0.3, 0.5])
     found = Adversary.from_forward(Periodic(rows), initial=[0.2, 0.3, 0.5], horizon=4)
     each = Adversary.from_forward([rows[0], rows[1], rows[0]], initial=[0.2, 0.3, 0.5])
-    assert [m.dense().tolist() for m in found.backward] == [m.dense().tolist() for m in each.backward]
+    assert [m.dense().tolist() for m in found.backward.matrices] == [m.dense().tolist() for m in each.backward.matrices]
     assert found.n_steps == each.n_steps == 4
 
 
@@ -233,7 +233,6 @@ def test_names_of_a_table_are_read_or_refused():
         lambda: IntervalMatrix(bound, bound + 0.2),
         lambda: OutputTable(pd.DataFrame([[0.6, 0.4], [0.3, 0.7]], index=["work", "home"])),
         lambda: LikelihoodBox(pd.Series({"work": 0.0, "home": 0.0}), [0.1, 0.1]),
-        lambda: LikelihoodBox.laplace_counts(pd.Series({"work": 1.0, "home": 2.0})),
     ):
         with pytest.raises(StateError, match="without names, in the order of the states"):
             made()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from making import from_sequences
 from temporaldp import Adversary, InputError, Trajectories, TransitionMatrix, estimate_adversaries, temporal_leakage
 from temporaldp.core.correlation import independent_adversary
 from temporaldp.data.tables import joint_trajectories
@@ -72,9 +73,9 @@ def test_joint_traces_have_the_users_and_transitions_of_both():
 
 
 def test_traces_without_common_users_or_times_are_refused():
-    walks = Trajectories.from_sequences([["a", "b"]], users=["Ann"])
+    walks = from_sequences([["a", "b"]], users=["Ann"])
     for other in (
-        Trajectories.from_sequences([["a", "b"]], users=["Bo"]),
+        from_sequences([["a", "b"]], users=["Bo"]),
         Trajectories(np.array([[0, 1]]), states=["a", "b"], users=["Ann"], times=[7, 8]),
     ):
         with pytest.raises(InputError):

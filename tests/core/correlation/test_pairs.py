@@ -7,7 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from temporaldp import Adversary, InputError, Trajectories, TransitionMatrix, temporal_leakage
+from making import from_sequences
+from temporaldp import Adversary, InputError, TransitionMatrix, temporal_leakage
 from temporaldp.base.errors import TraceError
 from temporaldp.core.correlation import pair_adversary
 from temporaldp.data.tables import transition_trajectories
@@ -16,12 +17,12 @@ FORWARD = np.array([[0.7, 0.3], [0.4, 0.6]])
 
 
 def test_pair_counts_are_counted_transitions_without_gaps():
-    walks = Trajectories.from_sequences([["a", "b", None, "b"], ["b", "b", "a", "a"], ["a", "a", "b", "b"]])
+    walks = from_sequences([["a", "b", None, "b"], ["b", "b", "a", "a"], ["a", "a", "b", "b"]])
     found = transition_trajectories(walks)
     assert found.states == ("a > a", "a > b", "b > a", "b > b")
     assert found.histogram().tolist() == [[1, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 1]]
     with pytest.raises(TraceError, match="at least two times"):
-        transition_trajectories(Trajectories.from_sequences([["a"], ["b"]]))
+        transition_trajectories(from_sequences([["a"], ["b"]]))
     with pytest.raises(InputError, match="got one without"):
         pair_adversary(Adversary())
 
@@ -41,8 +42,8 @@ def test_pairs_follow_the_chain_of_states():
         joint = np.zeros((9, 9))
         for walk, chance in law.items():
             joint[3 * walk[t] + walk[t + 1], 3 * walk[t + 1] + walk[t + 2]] += chance
-        np.testing.assert_allclose(lifted.forward[t].dense(), joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)
-        np.testing.assert_allclose(lifted.backward[t].dense(), joint.T / joint.sum(axis=0)[:, None], rtol=1e-12)
+        np.testing.assert_allclose(lifted.forward.at(t).dense(), joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)
+        np.testing.assert_allclose(lifted.backward.at(t).dense(), joint.T / joint.sum(axis=0)[:, None], rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(8))

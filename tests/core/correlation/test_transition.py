@@ -10,10 +10,11 @@ import pytest
 import scipy.sparse as sparse
 from hypothesis import given
 
+from making import random_correlation
 from matrices import matrices
 from temporaldp import TransitionMatrix
 from temporaldp.base.errors import MatrixError, StateError
-from temporaldp.core.correlation import ROW_SUM_TOLERANCE, random_correlation
+from temporaldp.core.correlation import ROW_SUM_TOLERANCE
 
 HALF = [[0.5, 0.5], [0.5, 0.5]]
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sparse
 
+from making import random_correlation
 from oracles import extended_loss
 from temporaldp import TransitionMatrix
 from temporaldp.base.errors import MatrixError
-from temporaldp.core.correlation import random_correlation
 from temporaldp.core.kernels import LeakageProfile, Witness
 
 EXACT = 1e-13

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from making import smoothed_correlation, strongest_correlation
 from matrices import matrices
 from oracles import exact_lift, highs_lift
 from temporaldp import TransitionMatrix
-from temporaldp.core.correlation import smoothed_correlation, strongest_correlation
 from temporaldp.core.kernels import lifting
 from temporaldp.core.kernels.lifting import closed, lifted, no_trees, off_diagonal
 

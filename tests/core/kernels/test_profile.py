@@ -13,10 +13,10 @@ import scipy.sparse as sparse
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from making import random_correlation, smoothed_correlation, strongest_correlation
 from matrices import alphas, budgets, matrices
 from oracles import brute_force_loss, exact_loss, extended_loss, highs_loss
 from temporaldp import BudgetError, InputError, TransitionMatrix
-from temporaldp.core.correlation import random_correlation, smoothed_correlation, strongest_correlation
 from temporaldp.core.kernels import LeakageProfile
 
 # Four roundings of a sum, a division, an exponential and a logarithm: issue 3's promise.

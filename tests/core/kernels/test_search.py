@@ -11,10 +11,10 @@ import pytest
 import scipy.sparse as sparse
 from hypothesis import given, settings
 
+from making import random_correlation, strongest_correlation
 from matrices import large_matrices
 from oracles import extended_loss
 from temporaldp import TransitionMatrix
-from temporaldp.core.correlation import random_correlation, strongest_correlation
 from temporaldp.core.correlation.transition import compute_missing_profiles
 from temporaldp.core.kernels import search
 

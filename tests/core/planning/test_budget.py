@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
+from making import smoothed_correlation, strongest_correlation
 from matrices import matrices
 from temporaldp import (
     Adversary,
@@ -24,7 +25,7 @@ from temporaldp import (
     sustainable_budget,
     temporal_leakage,
 )
-from temporaldp.core.correlation import lazy_walk, smoothed_correlation, strongest_correlation
+from temporaldp.core.correlation import lazy_walk
 
 # These tests are about the paper's bound and its plans; test_exact_plan.py is about the exact leakage.
 plan_by_paper = partial(plan_budget, accounting=PaperBound())

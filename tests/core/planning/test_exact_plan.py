@@ -13,6 +13,7 @@ from scipy.linalg import circulant
 from scipy.optimize import minimize
 
 from data_sets import sleep_sample
+from making import strongest_correlation
 from matrices import matrices
 from methods import method_of
 from oracles import defined_leakage
@@ -33,7 +34,6 @@ from temporaldp import (
     sustainable_budget,
     temporal_leakage,
 )
-from temporaldp.core.correlation import strongest_correlation
 from temporaldp.core.planning.exact_plan import raised
 
 RING = TransitionMatrix(circulant([0.6, 0.2, 0.0, 0.0, 0.0, 0.2]))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from data_sets import sleep_sample
+from making import strongest_correlation
 from temporaldp import (
     Adversary,
     ApproximateDP,
@@ -25,7 +26,6 @@ from temporaldp import (
     save_plan,
     temporal_leakage,
 )
-from temporaldp.core.correlation import strongest_correlation
 from temporaldp.core.planning.histogram_noise import mean_absolute_noise
 from temporaldp.core.planning.noise_plan import planned_grid
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize
 
 from data_sets import sleep_sample
+from making import random_correlation, smoothed_correlation, strongest_correlation
 from matrices import matrices
 from temporaldp import (
     Adversary,
@@ -24,7 +25,6 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.base.progress import watched
-from temporaldp.core.correlation import random_correlation, smoothed_correlation, strongest_correlation
 from temporaldp.publish.release import release_snapshots
 
 # These tests are about the paper's bound and its plans; test_exact_plan.py is about the exact leakage.

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from exact_oracles import temporal_by_sign_rule
+from making import of_words
 from temporaldp import (
     Adversary,
     ApproximateDP,
@@ -14,7 +15,6 @@ from temporaldp import (
     TransitionMatrix,
     temporal_leakage,
 )
-from temporaldp.core.correlation import LiftedChain
 from temporaldp.core.planning import renewal_leakage
 
 EPSILONS = [0.1, 0.4, 0.2]
@@ -101,7 +101,7 @@ def test_promise_of_a_longer_memory_bounds_many_epochs():
     """The next state is mostly the one before the last: outputs at every other step are about one of two separate chains."""
     back = 0.97
     rows = np.array([[[back if c == a else 1.0 - back for c in (0, 1)] for _ in (0, 1)] for a in (0, 1)])
-    found = renewal_leakage(LiftedChain.of_words(rows), [0.1, 0.0], n_epochs=40)
+    found = renewal_leakage(of_words(rows), [0.1, 0.0], n_epochs=40)
     one = known([[back, 1 - back], [1 - back, back]])
     assert found.promise >= temporal_leakage(one, [0.1] * 400).worst * (1.0 - 1e-9)
     assert found.promise >= found.together

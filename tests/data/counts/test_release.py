@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from data_sets import sleep_sample
+from making import from_sequences
 from temporaldp import (
     Adversary,
     BudgetError,
@@ -173,7 +174,7 @@ def test_states_of_the_plan_must_be_those_of_the_data():
     matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]], ["a", "c"])
     plan = plan_budget(Adversary(matrix), alpha=1.0)
     with pytest.raises(StateError, match="lacks 'c' and has 'b'"):
-        release_histograms(Trajectories.from_sequences([["a", "b"]]), plan)
+        release_histograms(from_sequences([["a", "b"]]), plan)
 
 
 @given(st.lists(st.integers(-6, 9), min_size=1, max_size=4), st.integers(0, 8))

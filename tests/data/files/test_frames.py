@@ -225,9 +225,7 @@ def test_estimators_accept_tables(tmp_path):
 
 def test_length_of_a_step_is_an_attribute(tmp_path):
     table = as_frame([("1", 0, "a"), ("1", 2, "b")], "arrow", tmp_path)
-    assert read_traces(table, step="2").step == "2"
-    with pytest.raises(TraceError, match="expected steps of 1, but the times are 2"):
-        read_traces(table, step="1")
+    assert read_traces(table).step == "2"
 
 
 def test_groups(tmp_path):

@@ -16,6 +16,7 @@ import scipy.sparse as sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from making import around
 from matrices import matrices
 from temporaldp import (
     Adversary,
@@ -311,7 +312,7 @@ SPARSE = TransitionMatrix(sparse.csr_array([[0.0, 1.0], [0.5, 0.5]]), CHAIN.stat
 KNOWN = {
     "constant": Adversary(CHAIN, SPARSE),
     "one direction": Adversary(forward=CHAIN),
-    "intervals": Adversary(BOX, IntervalMatrix.around(CHAIN, width=0.1)),
+    "intervals": Adversary(BOX, around(CHAIN, width=0.1)),
     "each step": Adversary.from_forward([CHAIN, CHAIN, SPARSE], initial=[0.5, 0.5]),
     "clock": Adversary(Periodic([CHAIN, SPARSE], phase=1), Periodic([SPARSE, CHAIN], phase=1)),
     "clock of intervals": Adversary(forward=Periodic([CHAIN, BOX])),
@@ -350,7 +351,7 @@ def test_the_digest_of_a_sequence_is_that_of_equal_matrices_in_its_order():
 def test_repeated_matrix_is_written_once(tmp_path):
     save_correlation(Adversary(forward=[CHAIN] * 10_000), tmp_path / "c.json")
     assert (tmp_path / "c.json").stat().st_size < 100_000
-    assert len(load_correlation(tmp_path / "c.json").forward) == 10_000
+    assert len(load_correlation(tmp_path / "c.json").forward.matrices) == 10_000
 
 
 class Own(Correlation):

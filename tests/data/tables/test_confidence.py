@@ -8,6 +8,7 @@ from scipy import stats
 
 from data_sets import sleep_sample
 from exact_oracles import backward_matrices, temporal_by_sign_rule
+from making import contains, from_sequences
 from temporaldp import (
     Adversary,
     InputError,
@@ -54,7 +55,7 @@ def test_uncertain_counts_give_the_union_of_their_intervals():
 
 
 def test_state_without_transitions_is_unrestricted_and_reported():
-    traces = Trajectories.from_sequences([["a", "b"], ["a", "a"]], states=["a", "b", "c"])
+    traces = from_sequences([["a", "b"], ["a", "a"]], states=["a", "b", "c"])
     adversary = next(estimate_adversaries(traces, confidence=0.95))
     assert isinstance(adversary.forward, IntervalMatrix)
     assert (adversary.forward.lower[2] == 0.0).all()
@@ -135,8 +136,8 @@ def test_guaranteed_leakage_covers_a_chain_that_is_not_stationary(start, is_seen
         adversary = next(estimate_adversaries(traces, confidence=0.95))
         assert adversary.n_steps == n_times or not is_seen
         sets = [adversary.backward.at(t) for t in range(n_times - 1)]
-        held += adversary.forward.contains(TransitionMatrix(LOPSIDED, range(3))) and all(
-            one.contains(TransitionMatrix(B, range(3))) for one, B in zip(sets, backward, strict=True)
+        held += contains(adversary.forward, TransitionMatrix(LOPSIDED, range(3))) and all(
+            contains(one, TransitionMatrix(B, range(3))) for one, B in zip(sets, backward, strict=True)
         )
         covered += temporal_leakage(adversary, [0.5] * n_times).worst >= truth
     assert covered >= 19
@@ -201,7 +202,7 @@ def test_intervals_cover_entries_and_half_as_wide_ones_do_not():
 
 
 def test_the_posterior_has_the_marginals_of_dirichlet_rows():
-    traces = Trajectories.from_sequences([["a", "b", "b", "a", "a", "b"], ["b", "b", "a"]])
+    traces = from_sequences([["a", "b", "b", "a", "a", "b"], ["b", "b", "a"]])
     counts = np.array([[1, 2], [2, 2]])
     draws = posterior_adversaries(traces, n_draws=3000, prior=0.5, rng=0)
     for matrices, table in (([d.forward for d in draws], counts), ([d.backward for d in draws], counts.T)):
@@ -213,9 +214,7 @@ def test_the_posterior_has_the_marginals_of_dirichlet_rows():
 
 
 def test_bootstrap_draws_whole_people():
-    traces = Trajectories.from_sequences(
-        [["a", "a", "a", "b", "b", "b", "a"]] * 3 + [["a", "b", "a", "b", "a", "b", "a"]] * 3
-    )
+    traces = from_sequences([["a", "a", "a", "b", "b", "b", "a"]] * 3 + [["a", "b", "a", "b", "a", "b", "a"]] * 3)
     shares = {round(d.forward.dense()[0, 1], 9) for d in bootstrap_adversaries(traces, n_draws=200, rng=0)}
     steady, alternating = np.array([2, 1]), np.array([0, 3])
     allowed = {round(((6 - k) * steady + k * alternating)[1] / 18, 9) for k in range(7)}
@@ -224,7 +223,7 @@ def test_bootstrap_draws_whole_people():
 
 
 def test_draws_that_leave_a_state_without_transitions_require_a_prior():
-    traces = Trajectories.from_sequences([["a", "b", "a"]] * 20, states=["a", "b", "c"])
+    traces = from_sequences([["a", "b", "a"]] * 20, states=["a", "b", "c"])
     with pytest.raises(EstimationError, match="prior"):
         bootstrap_adversaries(traces, n_draws=4, rng=0)
     assert len(bootstrap_adversaries(traces, n_draws=3, prior=1.0, rng=0)) == 3
@@ -239,17 +238,15 @@ def test_quantiles_of_the_sample_lie_between_the_estimate_and_the_bound():
         leakage_posterior(data, epsilons=epsilons, n_draws=60, rng=0),
         leakage_bootstrap(data, epsilons=epsilons, n_draws=60, rng=0),
     ):
-        assert draws.quantile(0.05) < estimate < draws.quantile(0.95) < guarantee
-        assert draws.quantile(1.0) == draws.worst.max()
-        with pytest.raises(InputError):
-            draws.quantile(0.0)
+        assert draws.shape == (60,)
+        assert np.quantile(draws, 0.05) < estimate < np.quantile(draws, 0.95) < guarantee
 
 
 def test_single_epsilon_applies_to_every_step():
     data = sleep_sample()
     for draw in (leakage_posterior, leakage_bootstrap):
         one, each = (draw(data, epsilons=epsilons, n_draws=2, rng=0) for epsilons in (0.1, [0.1] * 47))
-        assert one == each
+        assert one.tolist() == each.tolist()
 
 
 @pytest.mark.parametrize("wrong", [{"n_draws": 0}, {"prior": -1.0}, {"prior": float("nan")}])

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from making import from_sequences
 from temporaldp import InputError, Trajectories, estimate_adversaries
 from temporaldp.base.errors import EstimationError
 from temporaldp.data.tables import estimate_transition_matrix
@@ -21,7 +22,7 @@ sequences = st.lists(
 
 @given(sequences, st.sampled_from(["forward", "backward"]), st.sampled_from([0.5, 1.0]))
 def test_estimates_count_transitions_and_skip_gaps(rows, direction, prior):
-    data = Trajectories.from_sequences(rows, states=["a", "b", "c"])
+    data = from_sequences(rows, states=["a", "b", "c"])
     counts = Counter()
     for row in rows:
         for now, after in pairwise(row):
@@ -39,23 +40,23 @@ def test_estimates_count_transitions_and_skip_gaps(rows, direction, prior):
 
 
 def test_maximum_likelihood_and_posterior_mean():
-    data = Trajectories.from_sequences([["a", "a", "b", "a"], ["b", "b"]])
+    data = from_sequences([["a", "a", "b", "a"], ["b", "b"]])
     assert estimate_transition_matrix(data, direction="forward").dense().tolist() == [[0.5, 0.5], [0.5, 0.5]]
     smooth = estimate_transition_matrix(data, direction="backward", prior=2.0).dense()
     assert smooth == pytest.approx(np.array([[3 / 6, 3 / 6], [3 / 6, 3 / 6]]))
 
 
 def test_state_without_outgoing_transitions_is_named():
-    data = Trajectories.from_sequences([["a", "b", "a", "c"]])
+    data = from_sequences([["a", "b", "a", "c"]])
     with pytest.raises(EstimationError, match=r"no next state for 'c', so there is no forward row"):
         estimate_transition_matrix(data, direction="forward")
     estimate_transition_matrix(data, direction="forward", prior=0.5)
     with pytest.raises(EstimationError, match=r"of user '1' show no previous state for 'b', 'c'"):
-        list(estimate_adversaries(Trajectories.from_sequences([list("abcabca"), list("aaa")]), per_user=True))
+        list(estimate_adversaries(from_sequences([list("abcabca"), list("aaa")]), per_user=True))
 
 
 def test_one_matrix_per_person():
-    data = Trajectories.from_sequences([list("aabb" * 3 + "a"), list("abab" * 3)], users=["ann", "bob"])
+    data = from_sequences([list("aabb" * 3 + "a"), list("abab" * 3)], users=["ann", "bob"])
     ann, bob = estimate_adversaries(data, per_user=True)
     assert (ann.name, bob.name) == ("ann", "bob")
     assert bob.forward.dense().tolist() == [[0.0, 1.0], [1.0, 0.0]]
@@ -74,7 +75,7 @@ def test_steps_that_are_not_consecutive_are_not_counted():
 
 
 def test_invalid_arguments_are_refused():
-    data = Trajectories.from_sequences([list("abab")])
+    data = from_sequences([list("abab")])
     with pytest.raises(InputError, match="'backward' or 'forward'"):
         estimate_transition_matrix(data, direction="sideways")
     with pytest.raises(InputError, match=r"prior .* finite number >= 0"):
@@ -85,6 +86,6 @@ def test_invalid_arguments_are_refused():
 
 @pytest.mark.parametrize("directions", ["forward", "both", (), ("f",)])
 def test_directions_that_are_no_tuple_of_directions_are_refused(directions):
-    walks = Trajectories.from_sequences([["a", "b", "b", "a"], ["b", "a", "a", "b"]])
+    walks = from_sequences([["a", "b", "b", "a"], ["b", "a", "a", "b"]])
     with pytest.raises(InputError, match=r"expected directions to be a tuple .*, got .*directions=\('forward',\)"):
         next(estimate_adversaries(walks, directions=directions))

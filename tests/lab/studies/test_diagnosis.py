@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from data_sets import sleep_sample
+from making import from_sequences
 from temporaldp import Trajectories
 from temporaldp.lab.studies import diagnose
 from temporaldp.lab.studies.refinements import refinements, weaknesses
@@ -60,9 +61,7 @@ def test_differences_between_times_and_people_are_detected():
 
 
 def test_values_that_do_not_communicate_are_named():
-    data = Trajectories.from_sequences(
-        [list("ababab")] * 5 + [list("cdcdcd")] * 5 + [list("ee")], states=list("abcdef")
-    )
+    data = from_sequences([list("ababab")] * 5 + [list("cdcdcd")] * 5 + [list("ee")], states=list("abcdef"))
     weak = weaknesses(data)
     assert {frozenset(group) for group in weak.groups} == {
         frozenset(group) for group in (("a", "b"), ("c", "d"), ("e",), ("f",))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from making import from_sequences
 from methods import method_of
 from temporaldp import (
     Adversary,
@@ -17,7 +18,6 @@ from temporaldp import (
     InputError,
     IntervalMatrix,
     Periodic,
-    Trajectories,
     TransitionMatrix,
     estimate_adversaries,
     leakage_supremum,
@@ -53,7 +53,7 @@ def population(n_people, n_times=30, states="abc"):
             here = here if rng.random() < stays else rng.choice(states)
             walk.append(here)
         walks.append(walk)
-    return Trajectories.from_sequences(walks, states=list(states))
+    return from_sequences(walks, states=list(states))
 
 
 @pytest.mark.parametrize("horizon", [7, None])

@@ -125,7 +125,7 @@ def test_a_card_says_what_each_guarantee_is_worth(load):
         "user": 10.0,
         "window:3": 3.0,
     }
-    assert card.protected.label == "window of 3 steps"
+    assert card.protected.wording.label == "window of 3 steps"
     assert [row["guarantee"] for row in card.to_dict()["guarantees"]] == list(worth)
     assert "of a person at any 3 consecutive steps together becomes at most 95.3 %: 3 nats" in render_card(card)
     for wrong in ("person", "window", "window:0"):
@@ -152,9 +152,9 @@ def test_probabilities_and_factors_are_never_rounded_down():
 
 def test_limits_come_first_and_assumptions_are_complete(load):
     card = load().card(states=("home", "away"), stays=(0.6, 0.95))
-    assert "do not show that the differential privacy of the deployment is broken" in " ".join(card.limits)
-    assert "The record does not show whether a chain" in " ".join(card.limits)
-    assumed = " ".join(card.assumptions)
+    assert "do not show that the differential privacy of the deployment is broken" in " ".join(card.explained("limits"))
+    assert "The record does not show whether a chain" in " ".join(card.explained("limits"))
+    assumed = " ".join(card.explained("assumptions"))
     for part in ("home, away", "0.6 to 0.95", "365 days", "One step is a day", "one unit apart"):
         assert part in assumed
     assert list(card.to_dict())[-1] == "to_publisher"
@@ -200,11 +200,11 @@ def test_bound_under_approximate_dp_covers_an_enumerated_mechanism(load, text, e
     assert enumerated <= found.limit.temporal
     assert found.within <= found.limit.temporal
     assert card.to_dict()["kind"] == "upper bound"
-    assert any("delta 0.001" in sentence for sentence in card.assumptions)
+    assert any("delta 0.001" in sentence for sentence in card.explained("assumptions"))
     if "rho" not in card.promise.sentence:  # an enumerated mechanism that uses the whole promise comes near
         assert found.limit.temporal <= 1.25 * enumerated
     chain = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]], ["0", "1"])
-    distances, adversary = PrivacyUnit.binary_count().distances(("0", "1")), Adversary(chain, chain)
+    distances, adversary = PrivacyUnit.of("binary-count").distances(("0", "1")), Adversary(chain, chain)
     assert LeakageOverTime(found.held, distances, 1e-3, adversary, 30, 0.8).limit.temporal <= found.alone
     more = LeakageOverTime(found.held.times(1.01), distances, 1e-3, adversary, 30, 0.8)
     assert more.limit.temporal > 0.999 * found.alone
@@ -235,7 +235,7 @@ def test_a_matrix_in_place_of_a_range(load):
     assert card.asked.states == ("home", "away")
     assert card.stays == pytest.approx((0.75 * 0.9 + 0.25 * 0.7,))
     assert 1.0 < card.over_time[0] <= 2.0 * fixed_point(0.9, 0.7, 1.0) - 1.0 + 1e-9
-    assert "matrix.csv" in " ".join(card.assumptions)
+    assert "matrix.csv" in " ".join(card.explained("assumptions"))
     with pytest.raises(StateError, match="states of the matrix, home, away"):
         load().card(correlation=adversary, states=("a", "b"))
     both = Adversary(sticky(2, stays=(0.7, 0.9)), sticky(2, stays=(0.7, 0.9)))
@@ -247,7 +247,7 @@ def test_a_matrix_in_place_of_a_range(load):
 def test_tables_replace_the_stated_guarantee(load):
     card = load().card(tables={"country": 0.1, "county": 0.3})
     assert card.leakage.promised == pytest.approx(0.4)
-    assert "for the tables of this secret" in card.to_publisher
+    assert "for the tables of this secret" in card.explained("to_publisher")[0]
     with pytest.raises(InputError, match=r"part of what the record promises, epsilon = 1, but they add up to 1\.2"):
         load().card(tables={"country": 0.9, "county": 0.3})
     with pytest.raises(InputError, match="pure differential privacy"):
@@ -309,16 +309,16 @@ def test_a_short_range_may_touch_two_periods(load):
     assert steps("2024-06-03", "2024-06-09", "week").horizon == 1
     assert steps("2020-06-30", "2020-07-01", "half-year").horizon == 2
     assert steps("2020-01-15", "2020-01-16", "half-month").horizon == 2
-    assert "weeks that begin on Monday" in " ".join(steps("2024-06-02", "2024-06-03", "week").assumptions)
+    assert "weeks that begin on Monday" in " ".join(steps("2024-06-02", "2024-06-03", "week").explained("assumptions"))
 
 
 def test_units_by_default(load):
     three, absent = Assumptions(states=("a", "b", "c")), Assumptions(states=("a", "absent", "c"))
-    assert Assumptions().privacy_unit(load()) == PrivacyUnit.binary_count()
-    assert three.privacy_unit(load()) == PrivacyUnit.category_histogram()
-    assert absent.privacy_unit(load()) == PrivacyUnit.add_or_remove()
+    assert Assumptions().privacy_unit(load()) == PrivacyUnit.of("binary-count")
+    assert three.privacy_unit(load()) == PrivacyUnit.of("category-histogram")
+    assert absent.privacy_unit(load()) == PrivacyUnit.of("add-or-remove")
     replaced = load(record(privacy_unit_details="The change-one distance."))
-    assert three.privacy_unit(replaced) == Assumptions().privacy_unit(replaced) == PrivacyUnit.replace_one()
+    assert three.privacy_unit(replaced) == Assumptions().privacy_unit(replaced) == PrivacyUnit.of("replace-one")
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ def test_events_of_a_person_are_not_a_person(load, event):
     three = load(record(privacy_unit=f"User-{event}-level")).card(contributions=3, **asked)
     assert three.over_time == load(with_parameters("epsilon: 3.0")).card(**asked).over_time
     assert three.leakage.together == 3 * 365
-    assert "more than 3 units" in three.limits[1]
+    assert "more than 3 units" in three.explained("limits")[1]
 
 
 def test_steps_longer_than_the_unit_need_the_number_of_units(load):
@@ -303,7 +303,9 @@ def test_neighbours_in_words(load, text, neighbours):
     card = load(record(privacy_unit_details=json.dumps(text))).card(states=("a", "b", "c"), stays=(0.9, 0.9))
     assert card.leakage.units == (1 if neighbours == "replacing" else 2)
     assert card.leakage.together == 365 * card.leakage.units
-    assert ("does not state one neighbouring relation" in " ".join(card.assumptions)) == (neighbours is None)
+    assert ("does not state one neighbouring relation" in " ".join(card.explained("assumptions"))) == (
+        neighbours is None
+    )
 
 
 @pytest.mark.parametrize("start", ["It is not the case: ", "We do not use the following. ", "Unlike others, no "])
@@ -431,7 +433,7 @@ def test_reason_for_a_missing_number(load, text, brief, asked):
     assert misfit is not None
     assert misfit.brief == brief
     card = found.card()
-    assert (card.leakage, card.stays, card.over_time, card.assumptions) == (None, (), (), ())
+    assert (card.leakage, card.stays, card.over_time, card.explained("assumptions")) == (None, (), (), ())
     assert card.reason == misfit.sentence
     assert card.to_dict()["fits"] is False
     everything = {"every": "day", "fresh_noise": True, "contributions": 3}
@@ -449,15 +451,15 @@ def test_a_pure_promise_has_one_number_whatever_its_noise(load, model):
         other.over_time == central.over_time == pytest.approx((4.49945,), abs=1e-5)
     )  # a fixed point, solved by halving
     assert other.leakage.kind == "exact"
-    assert any("also shared between days" in sentence for sentence in other.assumptions)
-    assert not any("fresh" in sentence for sentence in (*other.sentences, *other.assumptions))
+    assert any("also shared between days" in sentence for sentence in other.explained("assumptions"))
+    assert not any("fresh" in sentence for sentence in (*other.sentences, *other.explained("assumptions")))
 
 
 def test_a_record_without_a_variant_is_read_by_its_parameters(load):
-    assumed = " ".join(load(record(variant_name=None)).card(stays=(0.9, 0.9)).assumptions)
+    assumed = " ".join(load(record(variant_name=None)).card(stays=(0.9, 0.9)).explained("assumptions"))
     assert "does not name a variant of differential privacy" in assumed
     assert "pure differential privacy with epsilon = 1" in assumed
-    assert "does not name a variant" not in " ".join(load(record()).card(stays=(0.9, 0.9)).assumptions)
+    assert "does not name a variant" not in " ".join(load(record()).card(stays=(0.9, 0.9)).explained("assumptions"))
 
 
 @pytest.mark.parametrize(
@@ -472,7 +474,10 @@ def test_a_record_without_a_variant_is_read_by_its_parameters(load):
 )
 def test_unprotected_quantities_are_named_unless_there_are_none(load, text, warned):
     changed = record(variant_name=f"Pure DP\n    unprotected_quantities: {json.dumps(text)}")
-    assert any("quantities that the promise does not protect" in one for one in load(changed).card().limits) == warned
+    assert (
+        any("quantities that the promise does not protect" in one for one in load(changed).card().explained("limits"))
+        == warned
+    )
 
 
 def test_control_characters_of_a_record_are_escaped(load):

@@ -38,10 +38,10 @@ def enumerated(matrix, low, high, horizon):
 @pytest.mark.parametrize(
     ("unit", "low", "high"),
     [
-        (PrivacyUnit.add_or_remove(), (0.0, -0.7, -0.7), (0.0, 0.7, 0.7)),
-        (PrivacyUnit.category_histogram(), (-0.7, -0.7, -0.7), (0.7, 0.7, 0.7)),
-        (PrivacyUnit.replace_one(), (-0.35, -0.35, -0.35), (0.35, 0.35, 0.35)),
-        (PrivacyUnit.at_most(2, of=PrivacyUnit.add_or_remove()), (0.0, -1.4, -1.4), (0.0, 1.4, 1.4)),
+        (PrivacyUnit.of("add-or-remove"), (0.0, -0.7, -0.7), (0.0, 0.7, 0.7)),
+        (PrivacyUnit.of("category-histogram"), (-0.7, -0.7, -0.7), (0.7, 0.7, 0.7)),
+        (PrivacyUnit.of("replace-one"), (-0.35, -0.35, -0.35), (0.35, 0.35, 0.35)),
+        (PrivacyUnit.at_most(2, of=PrivacyUnit.of("add-or-remove")), (0.0, -1.4, -1.4), (0.0, 1.4, 1.4)),
     ],
     ids=["absent", "histogram", "replaced", "two contributions"],
 )
@@ -64,13 +64,13 @@ def test_half_the_sensitivity_of_a_histogram_is_rejected():
 
 def test_distances_of_all_units():
     states = ("a", "absent", "b")
-    assert PrivacyUnit.replace_one().distances(states).max() == 1
-    assert PrivacyUnit.category_histogram().distances(states).max() == 2
-    assert PrivacyUnit.binary_count().distances(("yes", "no")).max() == 1
-    absent = PrivacyUnit.add_or_remove().distances(states)
+    assert PrivacyUnit.of("replace-one").distances(states).max() == 1
+    assert PrivacyUnit.of("category-histogram").distances(states).max() == 2
+    assert PrivacyUnit.of("binary-count").distances(("yes", "no")).max() == 1
+    absent = PrivacyUnit.of("add-or-remove").distances(states)
     assert absent.tolist() == [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
-    assert PrivacyUnit.at_most(4, of=PrivacyUnit.add_or_remove()).distances(states).max() == 8
-    tables = PrivacyUnit.tables({"country": 0.11, "state": 0.11, "county": 0.22}, of=PrivacyUnit.binary_count())
+    assert PrivacyUnit.at_most(4, of=PrivacyUnit.of("add-or-remove")).distances(states).max() == 8
+    tables = PrivacyUnit.tables({"country": 0.11, "state": 0.11, "county": 0.22}, of=PrivacyUnit.of("binary-count"))
     assert tables.epsilon == pytest.approx(0.44, abs=1e-15)
     assert "0.11 (country) + 0.11 (state) + 0.22 (county) = 0.44" in tables.reasoning[-1]
 
@@ -79,13 +79,14 @@ def test_distances_of_all_units():
     ("make", "says"),
     [
         (
-            lambda: PrivacyUnit.binary_count().distances(("a", "b", "c")),
+            lambda: PrivacyUnit.of("binary-count").distances(("a", "b", "c")),
             "expected two states for --unit binary-count, got 3",
         ),
-        (lambda: PrivacyUnit.add_or_remove(absent="gone").distances(("a", "b")), "got 'gone'"),
-        (lambda: PrivacyUnit.at_most(0, of=PrivacyUnit.binary_count()), "at least 1"),
-        (lambda: PrivacyUnit.tables({}, of=PrivacyUnit.binary_count()), "at least one table"),
-        (lambda: PrivacyUnit.tables({"a": -1.0}, of=PrivacyUnit.binary_count()), "the epsilon of a"),
+        (lambda: PrivacyUnit.of("a person"), "expected a unit among replace-one, add-or-remove, .*, got 'a person'"),
+        (lambda: PrivacyUnit.of("add-or-remove", absent="gone").distances(("a", "b")), "got 'gone'"),
+        (lambda: PrivacyUnit.at_most(0, of=PrivacyUnit.of("binary-count")), "at least 1"),
+        (lambda: PrivacyUnit.tables({}, of=PrivacyUnit.of("binary-count")), "at least one table"),
+        (lambda: PrivacyUnit.tables({"a": -1.0}, of=PrivacyUnit.of("binary-count")), "the epsilon of a"),
     ],
 )
 def test_invalid_units_are_refused(make, says):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from command import refused, temporaldp
+from making import of_words
 from temporaldp import Ledger, Trajectories, estimate_models, load_plan, load_released, temporal_leakage
-from temporaldp.core.correlation import LiftedChain
 from temporaldp.core.correlation.documents import adversary_from
 from temporaldp.lab.studies.refinements import chosen_models, refinements
 from temporaldp.publish.project.document import read_settings
@@ -147,7 +147,7 @@ def test_an_attack_on_a_release_for_several_models_is_by_first_order(project):
 
 def test_a_chain_with_a_longer_memory_is_the_same_after_it_was_written():
     table = np.random.default_rng(0).dirichlet(np.ones(3), size=(3, 3))
-    known = LiftedChain.of_words(table).adversary
+    known = of_words(table).adversary
     again = adversary_from(json.loads(json.dumps(known.document())))
     assert temporal_leakage(again, [0.3] * 5).worst == temporal_leakage(known, [0.3] * 5).worst
     assert again.chain == known.chain

@@ -104,7 +104,7 @@ def test_new_people_are_not_visible_where_absence_is_a_state(tmp_path):
     for population in (50, 60):  # a larger public number is no other data
         done = temporaldp(*asked, "--set", f"release.population={population}", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert "the data of 2 steps (2026-01-03, 2026-01-04) differ" in words(done.stderr)
+        assert "the data of 2 times (2026-01-03, 2026-01-04) differ" in words(done.stderr)
     too_few = words(temporaldp(*asked, "--set", "release.population=30", cwd=tmp_path).stderr)
     assert "choose a larger one" in too_few and "31" not in too_few
 
@@ -169,8 +169,8 @@ def test_a_window_does_not_claim_to_hold_for_every_correlation():
     plan = tdp.plan_guarantee("window:2", 1.0, 10)
     stuck = tdp.TransitionMatrix([[1.0, 0.0], [0.0, 1.0]])
     assert tdp.temporal_leakage(tdp.Adversary(stuck, stuck), plan.epsilons).worst == pytest.approx(5.0)
-    assert plan.guarantee.condition != tdp.plan_guarantee("user", 1.0, 10).guarantee.condition
-    assert "outside" in plan.guarantee.condition
+    assert plan.guarantee.wording.condition != tdp.plan_guarantee("user", 1.0, 10).guarantee.wording.condition
+    assert "outside" in plan.guarantee.wording.condition
 
 
 def test_an_account_of_tables_takes_no_other_guarantee(tmp_path):

@@ -286,7 +286,7 @@ def test_time_varying_matrices(place, reserve):
     began, resumed, answers = told()
     assert (began, resumed) == (10, True)
     again = Adversary(
-        *(tuple(TransitionMatrix(one.probabilities) for one in side) for side in (walk.backward, walk.forward))
+        *(tuple(TransitionMatrix(one.probabilities) for one in side.matrices) for side in (walk.backward, walk.forward))
     )
     apart = TemporalAccountant(again, alpha=1.0, reserve=reserve)
     with ContinualRelease(MECHANISM, ledger=place, accountant=apart) as found:  # the same ones, but none of them twice

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from making import from_sequences
 from streams import ADVERSARY, MECHANISM
 from temporaldp import (
     ApproximateDP,
@@ -18,7 +19,6 @@ from temporaldp import (
     LedgerError,
     NoisePlan,
     TemporalAccountant,
-    Trajectories,
     load_released,
     plan_budget,
     plan_noise,
@@ -167,7 +167,7 @@ def test_enclosing_accountant_of_pure_epsilons_is_refused(place):
 
 
 def test_histograms_of_a_stream_keep_their_noise_in_the_file(tmp_path):
-    people = Trajectories.from_sequences([["a", "b", "b"], ["b", "b", "a"], ["a", "a", "a"]])
+    people = from_sequences([["a", "b", "b"], ["b", "b", "a"], ["a", "a", "a"]])
     plan = noise_plan()
     with opened(tmp_path / "release.db", plan) as stream:
         stream.skip(time=0)

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from data_sets import sleep_sample
+from making import contains, from_sequences
 from temporaldp import (
     Adversary,
     InputError,
@@ -149,7 +150,7 @@ def test_intervals_contain_a_stationary_chain_without_a_warning(n_people):
     for _ in range(40):
         data = walks(rng, P, n_people, 12, shares)
         adversary = learn_correlation(data, epsilon=2.0, confidence=0.8, rng=rng)
-        held += adversary.forward.contains(forward) and adversary.backward.contains(backward)
+        held += contains(adversary.forward, forward) and contains(adversary.backward, backward)
         warned += adversary.contradiction is not None
         assert "for a stationary Markov chain" in adversary.backward.provenance.sentence
     assert held >= 32
@@ -265,7 +266,7 @@ def test_invalid_arguments_are_refused(wrong):
 
 
 def test_transitions_are_grouped_by_person():
-    data = Trajectories.from_sequences([["a", "b", None, "a"], ["b", "b"]])
+    data = from_sequences([["a", "b", None, "a"], ["b", "b"]])
     assert [part.tolist() for part in transitions_of(data)] == [[0, 1], [0, 0], [0, 1], [1, 1]]
 
 

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 import pytest
 
+from making import from_sequences
 from renewing import BACK, FORTH
 from temporaldp import (
     Adversary,
     ContinualRelease,
     DiscreteLaplaceHistogram,
     TemporalAccountant,
-    Trajectories,
     TransitionMatrix,
     plan_budget,
     read_traces,
@@ -86,7 +86,7 @@ def test_people_leave_one_by_one(gap):
     numbered = read_traces(table_of([(f"u{u}", t, "ab"[t % 2]) for u, t in seen]))
     assert len(release_histograms(numbered, plan).times) == numbered.n_times
     if gap == 1:
-        walks = Trajectories.from_sequences([["ab"[t % 2] for t in range(20 + u)] for u in range(PEOPLE)])
+        walks = from_sequences([["ab"[t % 2] for t in range(20 + u)] for u in range(PEOPLE)])
         assert len(release_histograms(walks, plan).times) == walks.n_times
         counts = pd.DataFrame(
             [(t, state, max(PEOPLE - max(t - 19, 0), 0) // 2 + 1) for t in range(300) for state in "ab"],
@@ -97,7 +97,7 @@ def test_people_leave_one_by_one(gap):
 
 def test_long_sequences_of_few_and_counts_of_few_are_found():
     plan = plan_budget(ADVERSARY, alpha=1.0)
-    walks = Trajectories.from_sequences([["a", "b"] * (3 if u == 4 else 2) for u in range(PEOPLE)])
+    walks = from_sequences([["a", "b"] * (3 if u == 4 else 2) for u in range(PEOPLE)])
     with pytest.raises(TraceError, match=r"expected no step after '3', .* data row 5 is later"):
         release_histograms(walks, plan)
     assert len(release_histograms(walks[:50], plan).times) == 6  # one of 50 is more than 1 %

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from making import of_words
 from methods import method_of
 from streams import ADVERSARY, CERTAIN, MATRIX, MECHANISM, opened, require_level_held
 from temporaldp import (
@@ -24,7 +25,6 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.base.errors import LedgerMismatchError, StateError
-from temporaldp.core.correlation import LiftedChain
 
 
 def test_a_step_released_again_gives_the_same_output_and_spends_nothing(place):
@@ -388,7 +388,7 @@ def test_a_release_for_other_states_than_its_level_is_refused(place):
 
 
 def test_a_release_by_a_longer_memory_is_of_the_states_that_it_shows(place):
-    chain = LiftedChain.of_words([[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]], ["home", "work"])
+    chain = of_words([[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]], ["home", "work"])
     plan = plan_budget(chain, alpha=1.0, horizon=3)
     with ContinualRelease(DiscreteLaplaceHistogram(2), ledger=place, plan=plan) as release:
         assert release.states == plan.states == ("home", "work")

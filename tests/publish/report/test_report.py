@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from data_sets import sleep_sample
+from making import from_sequences, random_correlation
 from temporaldp import (
     Adversary,
     InputError,
@@ -21,7 +22,6 @@ from temporaldp import (
     LeakageSeries,
     PaperBound,
     ReleasedHistograms,
-    Trajectories,
     TransitionMatrix,
     estimate_adversaries,
     leakage_supremum,
@@ -30,7 +30,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.core.accounting import Observation
-from temporaldp.core.correlation import Provenance, random_correlation
+from temporaldp.core.correlation import Provenance
 from temporaldp.data.smoothing import CountEstimate
 from temporaldp.publish.report import Publication, Report, explanation, render_report, write_report
 from temporaldp.publish.report.figures import (
@@ -377,7 +377,7 @@ def test_page_is_self_contained(released):
 
 def test_nothing_in_the_data_becomes_markup():
     hostile = "<script>alert(1)</script>"
-    data = Trajectories.from_sequences([[hostile, "b", "b", hostile, "b"]] * 2, users=[hostile, "x"])
+    data = from_sequences([[hostile, "b", "b", hostile, "b"]] * 2, users=[hostile, "x"])
     adversaries = tuple(estimate_adversaries(data, prior=1.0, per_user=True))
     series = temporal_leakage(adversaries, [0.1] * 5)
     page = render_report(

@@ -15,7 +15,6 @@ from temporaldp import (
     InputError,
     LeakageSeries,
     PrivacyGuarantee,
-    TransitionMatrix,
     temporal_leakage,
 )
 from temporaldp.apps.cli import options as o
@@ -34,7 +33,9 @@ from temporaldp.base.display import number
 from temporaldp.base.values import refuse
 from temporaldp.core.accounting.curve.method import ApproximateDP
 from temporaldp.core.accounting.protocol import DIRECTIONS, Accounting
+from temporaldp.core.correlation import lazy_walk
 from temporaldp.core.planning.histogram_noise import histogram_profile
+from temporaldp.lab.studies.uncertainty import quantile
 from temporaldp.publish.project.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
 from temporaldp.publish.project.reporting import audit_of
 from temporaldp.publish.report import Report, explanation
@@ -147,8 +148,8 @@ def _document(inputs: Inputs, found: Report) -> dict[str, Any]:
             "confidence": one.confidence,
             "assumes_stationary": one.is_stationary,
             "estimate": one.estimate,
-            "posterior_quantile": one.posterior.quantile(one.confidence),
-            "people_quantile": None if one.people is None else one.people.quantile(one.confidence),
+            "posterior_quantile": quantile(one.posterior, one.confidence),
+            "people_quantile": None if one.people is None else quantile(one.people, one.confidence),
             "attained": one.attained,
             "guaranteed": one.guaranteed,
         }
@@ -221,7 +222,7 @@ def _figure(inputs: Inputs, evidence: Report) -> Figure:
 def _range(stays: tuple[float, float], n_states: int, guarantee: LeakageSeries) -> Figure:
     """Leakage of chains that stay with a given probability and otherwise move uniformly, over the range."""
     chances = np.linspace(*stays, 13)
-    known = [TransitionMatrix(np.where(np.eye(n_states), p, (1.0 - p) / (n_states - 1))) for p in chances]
+    known = [lazy_walk(float(p), n_states) for p in chances]
     series = temporal_leakage({f"{k}": Adversary(one, one) for k, one in enumerate(known)}, guarantee.epsilons)
     return range_figure(chances.tolist(), [one.worst for one in series.members], guarantee.worst)
 

@@ -156,10 +156,10 @@ def _show(card: DeploymentCard, places: list[Path]) -> None:
     _sentences("Result" if found is None else "Leakage over time", card.explained("answers"))
     kinds = [
         {
-            "guarantee": ("> " if kind == card.protected else "  ") + kind.label,
+            "guarantee": ("> " if kind == card.protected else "  ") + kind.wording.label,
             "leakage (nats)": upper(leakage) if kind.is_temporal or math.isfinite(leakage) else "not known",
             "odds change by": factor(leakage) if kind.is_temporal or math.isfinite(leakage) else "-",
-            "observers": kind.observers,
+            "observers": kind.wording.observers,
         }
         for kind, leakage in card.by_guarantee.items()
     ]

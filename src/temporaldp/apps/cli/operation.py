@@ -6,7 +6,7 @@ import math
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -23,6 +23,7 @@ from temporaldp.data.files.spilled import remove_folder, temporary_folder
 from temporaldp.data.tables import Traces
 from temporaldp.data.tables.moments import INSTANT, moment, steps_between
 from temporaldp.publish.project.recipe import recipes_of
+from temporaldp.publish.project.release import named_times
 from temporaldp.publish.release.database import Store, database_of, file_of
 from temporaldp.publish.release.file_store import FileDatabase
 from temporaldp.publish.release.postgres import PostgresDatabase
@@ -150,16 +151,16 @@ class LedgerRun:
         """Warning about published times whose data differ from those that were released, or for which that is unknown."""
         truth = dict(zip(self.data.times, self.data.histogram(), strict=True))
         same = {time: self._matches(truth[time], time) for time in self.stored}
-        changed, unknown = (_named([time for time in same if same[time] is answer]) for answer in (False, None))
+        changed, unknown = ([time for time in same if same[time] is answer] for answer in (False, None))
         warnings = [
             (
                 changed,
-                f"the data of {changed} differ from those that were released. What was published stays, and is given again; "
-                "the new data of these times can no longer be released",
+                f"the data of {named_times(changed)} differ from those that were released. What was published stays, and is "
+                "given again; the new data of these times can no longer be released",
             ),
             (
                 unknown,
-                f"changed data of {unknown} are not detected: the key that their digests need is missing or "
+                f"changed data of {named_times(unknown)} are not detected: the key that their digests need is missing or "
                 "cannot be used (TEMPORALDP_KEY_FILE, or temporaldp/key in the user's configuration directory)",
             ),
         ]
@@ -182,11 +183,6 @@ class LedgerRun:
             if others[place] >= 0 and self.stream.input_matches(others, time=time):
                 return True
         return False
-
-
-def _named(times: Sequence[str]) -> str:
-    """The number of times and the first three of them; empty if there are none."""
-    return f"{steps(len(times))} ({', '.join(times[:3])}{', ...' if len(times) > 3 else ''})" if times else ""
 
 
 def of_tables(stream: ContinualRelease[Any, Any]) -> str:

@@ -214,13 +214,13 @@ def _show(
     has_levels = len({row.alpha for row in found.rows}) > 1
     rows = [
         {
-            "guarantee": ("> " if k == in_use else "  ") + row.guarantee.label,
+            "guarantee": ("> " if k == in_use else "  ") + row.guarantee.wording.label,
             "delta": f"{row.delta:g}",
             **({"alpha": number(row.alpha, up=True)} if has_levels else {}),
             "noise": "-" if row.plan is None else number(row.noise),
             "of a count": _percent(found, row.noise),
             "estimates": "-" if row.error is None else number(row.error),
-            "observers": f"who know {models}" if row.guarantee.is_temporal else row.guarantee.observers,
+            "observers": f"who know {models}" if row.guarantee.is_temporal else row.guarantee.wording.observers,
         }
         for k, row in enumerate(found.rows)
     ]
@@ -229,7 +229,7 @@ def _show(
         title += f": {found.n_people} people" + ("" if found.n_states is None else f", {found.n_states} states")
     listing(rows, title, left=("guarantee", "observers"), bold=in_use)
     for why in dict.fromkeys(row.refusal for row in found.rows if row.refusal):
-        names = ", ".join(dict.fromkeys(row.guarantee.label for row in found.rows if row.refusal == why))
+        names = ", ".join(dict.fromkeys(row.guarantee.wording.label for row in found.rows if row.refusal == why))
         console.print(f"No plan for the {names}: {why.removesuffix('.')}.", style="dim", markup=False)
     for row in found.rows:
         if row.five_epochs is not None:

@@ -169,7 +169,7 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
                 "guarantee": str(released.guarantee),
                 "condition": observers(setup.source)
                 if released.guarantee.is_temporal
-                else released.guarantee.condition,
+                else released.guarantee.wording.condition,
                 "warnings": setup.warnings,
                 "accounting": released.accounting,
                 "delta": released.delta,

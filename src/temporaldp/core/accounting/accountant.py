@@ -22,9 +22,7 @@ from temporaldp.base.display import bound, number, spread, summary
 from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.values import (
     LARGEST,
-    REPLACE_ONE,
     FloatArray,
-    checked_relation,
     exact_sum,
     is_at_most,
     plural,
@@ -86,15 +84,13 @@ class TemporalAccountant:
         budget is sustainable); with a horizon 0: follow a plan (`replan`), or early steps can use up the level.
     accounting : Accounting
         As for `temporal_leakage`. `ApproximateDP` accounts for mechanisms, by one privacy curve on the grid of the first one.
-    neighboring_relation : {"replace_one"}
-        Also dp-accounting's ``NeighboringRelation.REPLACE_ONE``.
 
     Raises
     ------
     BudgetError
         alpha, horizon or reserve are not admissible, or alpha is given under approximate DP.
     InputError
-        Another neighbouring relation, or a method that does not apply to these matrices.
+        A method that does not apply to these matrices.
 
     Notes
     -----
@@ -151,10 +147,8 @@ class TemporalAccountant:
         accounting: Accounting[Any, Any] = EXACT,
         horizon: int | None = None,
         reserve: float | None = None,
-        neighboring_relation: Any = REPLACE_ONE,
     ) -> None:
         require_method(accounting)
-        checked_relation(neighboring_relation)
         level = None if alpha is None else positive(alpha, "alpha")
         population = Population.of(adversary)
         known = None if horizon is None else whole_number(horizon, "horizon", least=1, error=BudgetError)

@@ -3,9 +3,6 @@
 from temporaldp.core.correlation.adversary import Adversary
 from temporaldp.core.correlation.generators import (
     lazy_walk,
-    random_correlation,
-    smoothed_correlation,
-    strongest_correlation,
 )
 from temporaldp.core.correlation.interval_matrix import IntervalMatrix, sticky
 from temporaldp.core.correlation.joint import independent_adversary
@@ -33,8 +30,5 @@ __all__ = [
     "independent_adversary",
     "lazy_walk",
     "pair_adversary",
-    "random_correlation",
-    "smoothed_correlation",
     "sticky",
-    "strongest_correlation",
 ]

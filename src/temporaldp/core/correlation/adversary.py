@@ -125,7 +125,7 @@ class Adversary:
         --------
         >>> chain = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])
         >>> adversary = Adversary.from_forward(chain, initial=[0.5, 0.5], horizon=4)
-        >>> len(adversary.backward), adversary.n_steps
+        >>> len(adversary.backward.matrices), adversary.n_steps
         (3, 4)
         """
         given = _correlation(forward, "forward")
@@ -307,7 +307,7 @@ class Adversary:
         --------
         >>> calm, busy = (TransitionMatrix([[p, 1.0 - p], [1.0 - p, p]]) for p in (0.6, 0.9))
         >>> whole = Adversary(calm, calm).changed(2, Adversary(busy, busy)).between(0, 4)
-        >>> [matrix is busy for matrix in whole.backward], [matrix is busy for matrix in whole.forward]
+        >>> [matrix is busy for matrix in whole.backward.matrices], [matrix is busy for matrix in whole.forward.matrices]
         ([False, True, True], [False, False, True])
         """
         if self.n_steps is not None or self.period is not None or self.is_uncertain or not adversary.is_constant:

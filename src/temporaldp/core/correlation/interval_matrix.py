@@ -11,8 +11,8 @@ import scipy
 from numpy.typing import ArrayLike
 
 from temporaldp.base.errors import InputError, MatrixError
-from temporaldp.base.names import listed, names_of, positions, require_same_states, require_unnamed, state_names
-from temporaldp.base.values import FloatArray, assign, compared_by_value, real_number
+from temporaldp.base.names import listed, names_of, positions, require_unnamed, state_names
+from temporaldp.base.values import FloatArray, assign, compared_by_value
 from temporaldp.core.correlation.protocol import Constant
 from temporaldp.core.correlation.provenance import Provenance
 from temporaldp.core.correlation.transition import ROW_SUM_TOLERANCE, TransitionMatrix, checked_square, in_proportion
@@ -50,8 +50,9 @@ class IntervalMatrix(Constant):
     Examples
     --------
     >>> nearly = IntervalMatrix([[0.7, 0.1], [0.0, 0.8]], [[0.9, 0.3], [0.2, 1.0]], states=["home", "work"])
-    >>> nearly.contains(TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "work"]))
-    True
+    >>> nearly.central().dense()
+    array([[0.8, 0.2],
+           [0.1, 0.9]])
     >>> round(nearly.leakage_profile().loss(0.1), 4)
     0.0904
     """
@@ -79,21 +80,6 @@ class IntervalMatrix(Constant):
         names = names_of(len(low), states)
         _require_distributions(low, high, names)
         assign(self, lower=low, upper=high, states=names, provenance=provenance, _profile=None)
-
-    @classmethod
-    def around(cls, matrix: TransitionMatrix | ArrayLike, *, width: float) -> IntervalMatrix:
-        """Return the set of matrices whose entries differ from those of `matrix` by at most `width`.
-
-        Examples
-        --------
-        >>> IntervalMatrix.around(TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]), width=0.1).lower
-        array([[0.7, 0.1],
-               [0. , 0.8]])
-        """
-        real_number(width, "width", ge=0.0, le=1.0)
-        centre = TransitionMatrix(matrix)
-        entries = centre.dense()
-        return cls(np.maximum(entries - width, 0.0), np.minimum(entries + width, 1.0), centre.states)
 
     @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
@@ -127,20 +113,6 @@ class IntervalMatrix(Constant):
         assert self._profile is not None
         return self._profile
 
-    def contains(self, matrix: TransitionMatrix) -> bool:
-        """Whether every entry of `matrix` is within the bounds, within rounding; the states must be in the same order.
-
-        Raises
-        ------
-        StateError
-            The states differ.
-        """
-        require_same_states(self.states, matrix.states, what="the matrix")
-        entries = matrix.dense()
-        # By so many roundings of 1 an entry may pass its bound: a row that was divided by its sum does
-        room = 4.0 * np.finfo(np.float64).eps
-        return bool(((self.lower <= entries + room) & (entries <= self.upper + room)).all())
-
     def central(self) -> TransitionMatrix:
         """The matrix of the set with all entries of a row at the same share of their intervals; without its provenance."""
         reach = self.upper - self.lower
@@ -167,14 +139,6 @@ class IntervalMatrix(Constant):
             entries, columns, np.take_along_axis(entries, columns, 1) + np.clip(free - before, 0.0, reach), 1
         )
         return in_proportion(entries, self.states)
-
-    def sample(self, rng: np.random.Generator | int) -> TransitionMatrix:
-        """Random matrix of the set, between extreme matrices; not uniform."""
-        generator = np.random.default_rng(rng)
-        orders = generator.permuted(np.tile(np.arange(self.n_states), (2, self.n_states, 1)), axis=2)
-        one, other = (self.corner(order).dense() for order in orders)
-        share = generator.random((self.n_states, 1))
-        return in_proportion(share * one + (1.0 - share) * other, self.states)
 
     def reordered(self, states: Iterable[object]) -> IntervalMatrix:
         """The set with its states in another order."""

@@ -9,15 +9,14 @@ pi       stationary distribution of the hidden states
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from temporaldp.base.errors import EstimationError, MatrixError
-from temporaldp.base.names import listed, names_of, printable, state_names
+from temporaldp.base.names import listed, printable, state_names
 from temporaldp.base.values import FloatArray, IntArray, assign, compared_by_value, locked, whole_number
 from temporaldp.core.correlation.adversary import Adversary
 from temporaldp.core.correlation.transition import TransitionMatrix
@@ -69,46 +68,6 @@ class LiftedChain:
         if not np.allclose(self.shares.sum(axis=1), 1.0, atol=1e-9):
             raise MatrixError("expected the shares of the hidden states of a state to have the sum 1")
         locked((self.labels, self.shares))
-
-    @classmethod
-    def of_words(cls, probabilities: ArrayLike, states: Iterable[object] | None = None) -> LiftedChain:
-        """Return the stationary chain of order k with known probabilities: the next state depends on the last k states.
-
-        Parameters
-        ----------
-        probabilities : array_like, shape (n, ..., n), with k + 1 axes
-            ``Pr(l[t+1] = c | l[t-1] = a, l[t] = b)`` at ``[a, b, c]`` for order 2: one axis for each of the last k states, the
-            oldest first, and the last one for the next state, along which they sum to 1. Also of words that never occur.
-        states : sequence of n distinct names, optional
-            Defaults to ``"0", "1", ...``.
-
-        Raises
-        ------
-        MatrixError
-            The array has another shape, its entries are not probabilities, or the chain has several closed classes.
-        EstimationError
-            The words would not fit in memory, or a state is transient.
-
-        Examples
-        --------
-        >>> from temporaldp import plan_budget
-        >>> from temporaldp.core.correlation import LiftedChain
-        >>> returning = [[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]]      # [before, now, next]
-        >>> chain = LiftedChain.of_words(returning, ["home", "work"])
-        >>> chain.forward.states
-        ('home > home', 'home > work', 'work > home', 'work > work')
-        >>> plan_budget(chain, alpha=1.0, horizon=10).leakage.worst <= 1.0
-        True
-        """
-        given = np.asarray(probabilities, dtype=np.float64)
-        n, order = (given.shape[-1], given.ndim - 1) if given.ndim else (0, 0)
-        if order < 1 or set(given.shape) != {n}:
-            raise MatrixError(
-                "expected an array of shape (n, ..., n), with an axis for each of the last states and one for the next state, "
-                f"got shape {given.shape}"
-            )
-        known = names_of(n, states)
-        return stationary_chain(known, hidden_words(known, order), given.reshape(-1, n))
 
     def hidden(self, side: str) -> Hidden:
         """The chain in one direction, "backward" or "forward", as rollouts take it."""

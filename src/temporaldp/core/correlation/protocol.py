@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -189,15 +189,6 @@ class PerStep(Several):
 
     kind = "each"
 
-    def __len__(self) -> int:
-        return len(self.matrices)
-
-    def __iter__(self) -> Iterator[Matrix]:
-        return iter(self.matrices)
-
-    def __getitem__(self, transition: int) -> Matrix:
-        return self.matrices[transition]
-
     @property
     def n_steps(self) -> int:
         """One more than matrices."""
@@ -249,7 +240,7 @@ class Periodic(Several):
     >>> from temporaldp import TransitionMatrix
     >>> night, day = TransitionMatrix([[0.9, 0.1], [0.1, 0.9]]), TransitionMatrix([[0.6, 0.4], [0.4, 0.6]])
     >>> clock = Periodic([night, day], phase=1)
-    >>> clock.period, [matrix is day for matrix in clock.between(0, 3)]
+    >>> clock.period, [matrix is day for matrix in clock.between(0, 3).matrices]
     (2, [True, False, True])
     """
 

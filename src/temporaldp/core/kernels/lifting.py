@@ -97,7 +97,7 @@ def lifted(rows: FloatArray, metric: FloatArray, profile: LeakageProfile, trees:
         if kept is trees:
             trees[pairs] = search.trees
     # Relative: the loss of a profile is exact to rounding, and an upper bound when raised by this
-    return np.minimum(upper, profile.loss(level) * (1.0 + 1e-15))
+    return np.minimum(upper, float(profile.loss(level)) * (1.0 + 1e-15))
 
 
 class _Search:

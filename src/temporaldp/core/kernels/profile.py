@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -106,11 +106,7 @@ class LeakageProfile:
         points = points[:, kept]
         return cls(points[[0, 2]].T, points[1], points[3], [witnesses[k] for k in kept], tolerance)
 
-    @overload
-    def loss(self, alpha: float) -> float: ...
-    @overload
-    def loss(self, alpha: ArrayLike) -> FloatArray | float: ...
-    def loss(self, alpha: ArrayLike) -> FloatArray | float:
+    def loss(self, alpha: ArrayLike) -> Any:
         """Temporal privacy loss L(alpha) of the paper's Equations 23 and 24: what leaks through one step, in nats.
 
         ``L(alpha) = max over vertices of log[(1 + q (e^alpha - 1)) / (1 + d (e^alpha - 1))]``. Exact to rounding, and never
@@ -140,11 +136,7 @@ class LeakageProfile:
             result[block] = vertex_loss(d, x, flat[block, None]).max(axis=1)
         return float(result[0]) if levels.ndim == 0 else result.reshape(levels.shape)
 
-    @overload
-    def contraction(self, gamma: float) -> float: ...
-    @overload
-    def contraction(self, gamma: ArrayLike) -> FloatArray | float: ...
-    def contraction(self, gamma: ArrayLike) -> FloatArray | float:
+    def contraction(self, gamma: ArrayLike) -> Any:
         """Contraction curve theta(gamma): the largest hockey-stick divergence between two rows; exact to rounding.
 
         ``theta(gamma) = max over pairs of sum_k max(q_k - gamma d_k, 0)``, for gamma >= 1; theta(1) is the Dobrushin

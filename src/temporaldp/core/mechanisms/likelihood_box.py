@@ -37,9 +37,8 @@ class LikelihoodBox:
 
     Examples
     --------
-    >>> box = LikelihoodBox.laplace_counts([2.0, 4.0, float("inf")])      # the third count is not published
-    >>> box.low, box.high
-    (array([-0.5 , -0.25,  0.  ]), array([0.5 , 0.25, 0.  ]))
+    >>> scales = np.array([2.0, 4.0, np.inf])     # Laplace noise on each count of a histogram; the third is not published
+    >>> box = LikelihoodBox(0.0 - 1.0 / scales, 1.0 / scales)
     >>> box.epsilon
     0.75
     """
@@ -68,20 +67,6 @@ class LikelihoodBox:
                 f"expected intervals with a common point, got low[{k}] = {self.low[k]:g} above high[{m}] = {self.high[m]:g}: "
                 "an uninformative output must be possible; shift low and high of a state by the same amount"
             )
-
-    @classmethod
-    def laplace_counts(cls, scales: ArrayLike) -> LikelihoodBox:
-        """A histogram with independent (discrete) Laplace noise on every count, with a scale for each.
-
-        ``scales`` has shape (n,), in counts, > 0; inf for a count that is not published. Replacing a state lowers one
-        count by 1 and raises another by 1; a count k by itself changes the odds of its value by at most ``e^(1 /
-        scale)`` either way.
-        """
-        require_unnamed(scales, "scales")
-        given = np.asarray(scales, dtype=np.float64)
-        if given.ndim != 1 or not (given > 0.0).all():
-            raise BudgetError(f"expected scales > 0, one per state (inf: not published), got {scales!r}")
-        return cls(0.0 - 1.0 / given, 1.0 / given)
 
     @classmethod
     def add_or_remove(cls, epsilon: float, n_states: int, *, absent: int) -> LikelihoodBox:

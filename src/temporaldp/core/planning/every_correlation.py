@@ -170,7 +170,7 @@ def epochs_together(plan: Plan, n_epochs: int) -> float:
     """
     if not plan.guarantee.is_of_epochs:
         raise InputError(
-            f"expected a plan of the user level of W steps (user:W), got one of the {plan.guarantee.label}"
+            f"expected a plan of the user level of W steps (user:W), got one of the {plan.guarantee.wording.label}"
         )
     n_steps = whole_number(n_epochs, "the number of epochs", least=1) * plan.guarantee.width(None)
     return leakage_together(plan.releases(1)[0], n_steps, plan.accounting)

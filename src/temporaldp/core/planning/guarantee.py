@@ -66,7 +66,7 @@ class Guarantee:
 
     Examples
     --------
-    >>> Guarantee.of("user").condition
+    >>> Guarantee.of("user").wording.condition
     'every correlation'
     """
 
@@ -117,26 +117,6 @@ class Guarantee:
         return Wording(
             *(text.format(steps=self.steps) for text in WORDINGS["epochs" if self.is_of_epochs else self.kind])
         )
-
-    @property
-    def label(self) -> str:
-        """Name of the guarantee."""
-        return self.wording.label
-
-    @property
-    def protects(self) -> str:
-        """What is protected, in words."""
-        return self.wording.protects
-
-    @property
-    def condition(self) -> str:
-        """For which observers it holds, in words."""
-        return self.wording.condition
-
-    @property
-    def observers(self) -> str:
-        """The condition in a few words, for tables."""
-        return self.wording.observers
 
     def width(self, horizon: int | None) -> int:
         """Number of consecutive steps whose states are protected together.

@@ -83,7 +83,8 @@ def plan_for_share(
     Examples
     --------
     >>> from temporaldp import Trajectories, estimate_adversaries
-    >>> walks = Trajectories.from_sequences([list("aaaabbbbaaaa"), list("abbabaabab")], users=["Ann", "Ben"])
+    >>> codes = [[0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0], [0, 1, 1, 0, 1, 0, 0, 1, 0, 1, -1, -1]]
+    >>> walks = Trajectories(codes, states=["a", "b"], users=["Ann", "Ben"])
     >>> people = list(estimate_adversaries(walks, prior=1.0, per_user=True))
     >>> plan = plan_for_share(people, alpha=1.0, share=0.5)
     >>> plan.names, plan.sentence

@@ -139,7 +139,7 @@ class Plan(Table):
         at = f", delta = {self.delta:g}" if self.delta else ""
         if self.guarantee.is_temporal:
             return f"alpha = {bound(self.alpha)}{at}"
-        return f"epsilon = {bound(self.alpha)}{at}, {self.guarantee.label}"
+        return f"epsilon = {bound(self.alpha)}{at}, {self.guarantee.wording.label}"
 
     @property
     def alpha_in_all(self) -> float:

@@ -51,7 +51,6 @@ def read_traces(
     states_from: Mapping[str, str] | str | os.PathLike[str] | None = None,
     other: str | None = None,
     missing: Iterable[str] | None = None,
-    step: str | None = None,
     time_format: str | None = None,
     decimal: str = ".",
     delimiter: str | None = None,
@@ -100,8 +99,6 @@ def read_traces(
         State of all entries that `states_from`, or else `states`, does not list.
     missing : sequence of str, optional
         Texts that are no value beside the empty one, such as ``["-1"]``. Default: NA, N/A, NaN, null, none.
-    step : str, optional
-        Required length of one step, as in `.step` ("300 seconds", "1"); any other length is an error.
     time_format : str, optional
         How times are written, as for `datetime.strptime`: ``"%d.%m.%Y %H:%M"``; or "unix" or "unix_ms": seconds or milliseconds
         since 1970. Default: numbers, ISO dates and timestamps, months.
@@ -227,10 +224,7 @@ def read_traces(
         rows, terms = _laid_out(
             table, layout, columns, grid, Spelling(time_format, decimal), gaps=gaps, sort=sort, ties=ties, absent=away
         )
-        made = TraceTable(rows, states=domain, meaning=meaning, **terms)
-        if step is not None and made.step != step:
-            raise TraceError(f"expected steps of {step}, but the times are {made.step or 'without a unit'} apart")
-    return made
+        return TraceTable(rows, states=domain, meaning=meaning, **terms)
 
 
 def absence_of(

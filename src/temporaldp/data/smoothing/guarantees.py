@@ -90,7 +90,7 @@ class GuaranteeRow:
     @property
     def name(self) -> str:
         """The guarantee and its delta, in words."""
-        return f"{self.guarantee.label}, {f'delta = {self.delta:g}' if self.delta else 'pure'}"
+        return f"{self.guarantee.wording.label}, {f'delta = {self.delta:g}' if self.delta else 'pure'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class GuaranteeComparison(Table):
     n_people: int | None
     n_states: int | None
     horizon: int | None
-    observers: str = Guarantee().condition
+    observers: str = Guarantee().wording.condition
 
     def columns(self) -> dict[str, list[Any]]:
         """One row per guarantee and level: noise and errors in people and as shares, and what five epochs leak together."""
@@ -142,7 +142,7 @@ class GuaranteeComparison(Table):
 
     def condition(self, row: GuaranteeRow) -> str:
         """For which observers the guarantee of a row holds, in words."""
-        return self.observers if row.guarantee.is_temporal else row.guarantee.condition
+        return self.observers if row.guarantee.is_temporal else row.guarantee.wording.condition
 
     def share(self, error: float) -> float | None:
         """An error in people as a share of an average count; None where that is unknown."""
@@ -180,11 +180,11 @@ class GuaranteeComparison(Table):
         rival = "user" if best.guarantee.is_temporal else "temporal"
         other = next((one for one in others if (one.delta, one.guarantee.kind) == (best.delta, rival)), None)
         if other is not None:
-            said += f". The {other.guarantee.label}, for {self.condition(other)}, has {_error_of(other)}"
+            said += f". The {other.guarantee.wording.label}, for {self.condition(other)}, has {_error_of(other)}"
             said += "" if best.guarantee.is_temporal else ", less than 25 % better"
         if best.delta:
             pure = next((one for one in others if one.guarantee == best.guarantee and not one.delta), None)
-            said += "" if pure is None else f". The {best.guarantee.label} with delta = 0 has {_error_of(pure)}"
+            said += "" if pure is None else f". The {best.guarantee.wording.label} with delta = 0 has {_error_of(pure)}"
         return said + "."
 
 

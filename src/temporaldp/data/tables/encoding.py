@@ -7,7 +7,7 @@ and the rows are joined with the result.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from temporaldp.data.tables.relations import (
     stripped,
     text,
     values,
+    without_blanks,
 )
 
 
@@ -232,9 +233,7 @@ def _with_users(traces: Rows) -> tuple[Rows, int]:
         printable(first["word"], f"user name in {traces.place(first['row'])}")
     if not found["blanks"]:
         return traces, found["n"]
-    others = traces.identity.removeprefix("user, ")
-    cleaned = f"SELECT {stripped('user')} AS user, {others}, time, state FROM rows"
-    whole = replace(traces.then(cleaned), cuts=())
+    whole = without_blanks(traces)
     return whole, whole.asked(query).to_pylist()[0]["n"]
 
 

@@ -52,7 +52,7 @@ def estimate_transition_matrix(
     Examples
     --------
     >>> from temporaldp import Trajectories
-    >>> walks = Trajectories.from_sequences([["a", "b", "b", "a"], ["b", "a", "a", "b"]])
+    >>> walks = Trajectories([[0, 1, 1, 0], [1, 0, 0, 1]], states=["a", "b"])
     >>> estimate_transition_matrix(walks, direction="forward").dense().round(3)
     array([[0.333, 0.667],
            [0.667, 0.333]])
@@ -87,7 +87,7 @@ def estimate_adversary(
     Examples
     --------
     >>> from temporaldp import Trajectories
-    >>> walks = Trajectories.from_sequences([["a", "b", "b", "a"], ["b", "a", "a", "b"]])
+    >>> walks = Trajectories([[0, 1, 1, 0], [1, 0, 0, 1]], states=["a", "b"])
     >>> estimate_adversary(walks).forward.dense()
     array([[0.33333333, 0.66666667],
            [0.66666667, 0.33333333]])
@@ -146,7 +146,7 @@ def estimate_adversaries(
     Examples
     --------
     >>> from temporaldp import Trajectories
-    >>> walks = Trajectories.from_sequences([["a", "b", "b", "a"], ["b", "a", "a", "b"]])
+    >>> walks = Trajectories([[0, 1, 1, 0], [1, 0, 0, 1]], states=["a", "b"])
     >>> adversary = next(estimate_adversaries(walks, confidence=0.9))
     >>> adversary.forward.lower.round(3)
     array([[0.001, 0.038],
@@ -316,7 +316,7 @@ def estimate_periodic(
     Examples
     --------
     >>> from temporaldp import Trajectories
-    >>> walks = Trajectories.from_sequences([["a", "b", "b", "a"], ["b", "a", "a", "b"]])
+    >>> walks = Trajectories([[0, 1, 1, 0], [1, 0, 0, 1]], states=["a", "b"])
     >>> adversary = estimate_periodic(walks, period=2, tie=1.0)
     >>> adversary.forward.matrices[1].dense()            # no user moves between times 1 and 2
     array([[0.66666667, 0.33333333],

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from temporaldp.base.errors import InputError, StateError, TraceError
-from temporaldp.base.names import in_order, listed, printable, state_names
+from temporaldp.base.errors import InputError, TraceError
+from temporaldp.base.names import listed, printable, state_names
 from temporaldp.base.values import IntArray, assign, compared_by_value, locked
 from temporaldp.core.correlation.joint import joint_names, require_few
 from temporaldp.core.correlation.pairs import pair_states
@@ -30,7 +30,7 @@ class Trajectories(Traces):
 
     Parameters
     ----------
-    codes : integer array, shape (n_users, n_times)
+    codes : array_like of int, shape (n_users, n_times)
         Index into `states`, or -1 where the user has no state (a gap). Copied in and made read-only.
     states : sequence of names
         The public domain: a state without visits is counted as 0.
@@ -47,7 +47,7 @@ class Trajectories(Traces):
 
     Examples
     --------
-    >>> walks = Trajectories.from_sequences([["home", "work"], ["work", "work"], ["home", "home"]], users=["Ann", "Bo", "Cy"])
+    >>> walks = Trajectories([[0, 1], [1, 1], [0, 0]], states=["home", "work"], users=["Ann", "Bo", "Cy"])
     >>> walks[1:].users, walks[0].users, walks[[2, 0]].users
     (('Bo', 'Cy'), ('Ann',), ('Cy', 'Ann'))
     """
@@ -61,7 +61,7 @@ class Trajectories(Traces):
 
     def __init__(
         self,
-        codes: NDArray[np.signedinteger],
+        codes: ArrayLike,
         *,
         states: Iterable[object],
         users: Iterable[object] | None = None,
@@ -92,37 +92,6 @@ class Trajectories(Traces):
             raise TraceError("user names must be distinct: one row per user")
         locked((table, steps))
         assign(self, codes=table, states=names, users=user_names, times=time_labels, consecutive=steps, step=step)
-
-    @classmethod
-    def from_sequences(
-        cls,
-        sequences: Sequence[Sequence[Hashable]],
-        *,
-        states: Iterable[object] | None = None,
-        users: Iterable[object] | None = None,
-    ) -> Trajectories:
-        """From one sequence of states per user, ``None`` where the user has none; shorter ones end earlier.
-
-        Examples
-        --------
-        >>> Trajectories.from_sequences([["home", "work", "home"], ["work", None, "home"]]).histogram()
-        array([[1, 1],
-               [0, 1],
-               [2, 0]])
-        """
-        if not sequences or not any(len(sequence) for sequence in sequences):
-            raise TraceError("expected at least one sequence with at least one state, got none")
-        seen = {str(state) for sequence in sequences for state in sequence if state is not None}
-        names = tuple(in_order(seen)) if states is None else state_names(states)
-        code = {name: k for k, name in enumerate(names)}
-        if unknown := in_order(seen - set(code)):
-            raise StateError(
-                f"the sequences hold {listed(unknown)}, which is not among the given states {listed(names)}"
-            )
-        codes = np.full((len(sequences), max(map(len, sequences))), ABSENT, dtype=np.int32)
-        for row, sequence in zip(codes, sequences, strict=True):
-            row[: len(sequence)] = [ABSENT if state is None else code[str(state)] for state in sequence]
-        return cls(codes, states=names, users=users)
 
     def histogram(self) -> IntArray:
         """True counts, shape (n_times, n_states): how many users are in each state at each time. Exact, hence private."""
@@ -195,8 +164,8 @@ def joint_trajectories(*traces: Traces) -> Trajectories:
 
     Examples
     --------
-    >>> asleep = Trajectories.from_sequences([["A", "S", "S"], ["A", "A", "S"]], users=["Ann", "Bo"])
-    >>> away = Trajectories.from_sequences([["H", "H", "O"]], users=["Ann"], states=["H", "O"])
+    >>> asleep = Trajectories([[0, 1, 1], [0, 0, 1]], states=["A", "S"], users=["Ann", "Bo"])
+    >>> away = Trajectories([[0, 0, 1]], states=["H", "O"], users=["Ann"])
     >>> both = joint_trajectories(asleep, away)
     >>> both.users, [both.states[k] for k in both.codes[0]]
     (('Ann',), ['A, H', 'S, H', 'S, O'])
@@ -251,7 +220,7 @@ def transition_trajectories(trajectories: Traces) -> Trajectories:
 
     Examples
     --------
-    >>> walks = Trajectories.from_sequences([["home", "work", "home"], ["work", "work", "home"]])
+    >>> walks = Trajectories([[0, 1, 0], [1, 1, 0]], states=["home", "work"])
     >>> transition_trajectories(walks).histogram()
     array([[0, 1, 0, 1],
            [0, 0, 2, 0]])

@@ -108,13 +108,6 @@ class MatrixMechanism(SequenceMechanism):
         return cls(np.array(blocks, dtype=np.float64), noise)
 
     @classmethod
-    def square_root(cls, n_steps: int, noise: LaplaceNoise | GaussianNoise) -> MatrixMechanism:
-        """The Toeplitz matrix whose square is the matrix of running counts (Fichtenberger, Henzinger and Upadhyay, 2023)."""
-        T = whole_number(n_steps, "n_steps", least=1)
-        k = np.arange(1, T)
-        return cls.banded(T, np.cumprod(np.concatenate(([1.0], (2 * k - 1) / (2 * k)))), noise)
-
-    @classmethod
     def banded(
         cls, n_steps: int, coefficients: ArrayLike | Iterable[float], noise: LaplaceNoise | GaussianNoise
     ) -> MatrixMechanism:

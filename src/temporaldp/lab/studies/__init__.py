@@ -4,7 +4,6 @@ from temporaldp.lab.studies.diagnosis import Diagnosis, ModelLeakage, diagnose
 from temporaldp.lab.studies.distribution import LeakageDistribution, leakage_distribution
 from temporaldp.lab.studies.release_attack import ReleaseAttack, attack_release
 from temporaldp.lab.studies.uncertainty import (
-    LeakageDraws,
     LeakageUncertainty,
     leakage_bootstrap,
     leakage_posterior,
@@ -15,7 +14,6 @@ from temporaldp.lab.studies.worst_member import WorstMember, worst_member
 __all__ = [
     "Diagnosis",
     "LeakageDistribution",
-    "LeakageDraws",
     "LeakageUncertainty",
     "ModelLeakage",
     "ReleaseAttack",

@@ -220,7 +220,8 @@ def leakage_distribution(
     Examples
     --------
     >>> from temporaldp import Trajectories, estimate_adversaries
-    >>> walks = Trajectories.from_sequences([list("aaaabbbbaaaa"), list("abbabaabab")], users=["Ann", "Ben"])
+    >>> codes = [[0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0], [0, 1, 1, 0, 1, 0, 0, 1, 0, 1, -1, -1]]
+    >>> walks = Trajectories(codes, states=["a", "b"], users=["Ann", "Ben"])
     >>> found = leakage_distribution(estimate_adversaries(walks, prior=1.0, per_user=True), epsilon=0.1, horizon=10)
     >>> found.names, found.leakage.round(3), found.share_above(0.25)
     (('Ann', 'Ben'), array([0.257, 0.221]), 0.5)

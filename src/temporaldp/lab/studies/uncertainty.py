@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.base.display import bound
 from temporaldp.base.errors import EstimationError
 from temporaldp.base.names import listed as named
 from temporaldp.base.progress import part
-from temporaldp.base.values import FloatArray, compared_by_value, copy_in, real_number, whole_number
+from temporaldp.base.values import FloatArray, compared_by_value, read_only, real_number, whole_number
 from temporaldp.core.accounting.protocol import budgets, listed
 from temporaldp.core.accounting.series import temporal_leakage
 from temporaldp.core.correlation import Adversary
@@ -28,33 +27,6 @@ JEFFREYS = 0.5
 """Dirichlet concentration of a cell that nothing is known about."""
 
 
-@compared_by_value
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LeakageDraws:
-    """Largest exact temporal leakage of any step for each of m drawn adversaries, in nats.
-
-    The draws describe plausible leakage; they are not a guarantee. `worst` has shape (m,), in the order of drawing.
-    """
-
-    worst: FloatArray
-
-    def __post_init__(self) -> None:
-        copy_in(self, "worst")
-
-    def __len__(self) -> int:
-        return len(self.worst)
-
-    def quantile(self, share: float) -> float:
-        """Return the smallest drawn leakage that at least this share of the draws do not exceed."""
-        real_number(share, "share", gt=0.0, le=1.0)
-        return float(np.quantile(self.worst, share, method="inverted_cdf"))
-
-    def __repr__(self) -> str:
-        return (
-            f"LeakageDraws({len(self)} draws, median {self.quantile(0.5):.6g}, 95 % below {bound(self.quantile(0.95))})"
-        )
-
-
 def leakage_posterior(
     trajectories: Traces,
     *,
@@ -62,7 +34,7 @@ def leakage_posterior(
     n_draws: int = 1000,
     prior: float = JEFFREYS,
     rng: np.random.Generator | int | None = None,
-) -> LeakageDraws:
+) -> FloatArray:
     """Sample the exact leakage over the posterior of the transition matrices (Dirichlet rows), in nats.
 
     Parameters
@@ -74,11 +46,16 @@ def leakage_posterior(
         Dirichlet concentration of every cell; 1/2 is Jeffreys' prior.
     rng : numpy Generator or seed, optional
 
+    Returns
+    -------
+    array, shape (n_draws,)
+        Largest temporal leakage of any step for each drawn adversary, in the order of drawing: plausible leakage, no guarantee.
+
     Examples
     --------
     >>> from temporaldp import load_sample
     >>> draws = leakage_posterior(load_sample(), epsilons=[0.1] * 8, n_draws=50, rng=0)
-    >>> len(draws), bool(draws.quantile(0.5) < draws.quantile(0.95))
+    >>> len(draws), bool(np.quantile(draws, 0.5) < np.quantile(draws, 0.95))
     (50, True)
     """
     return _draws(posterior_adversaries, trajectories, epsilons, n_draws=n_draws, prior=prior, rng=rng)
@@ -91,22 +68,27 @@ def leakage_bootstrap(
     n_draws: int = 1000,
     prior: float = 0.0,
     rng: np.random.Generator | int | None = None,
-) -> LeakageDraws:
+) -> FloatArray:
     """Sample the exact leakage over people resampled with replacement (bootstrap), in nats.
 
-    Arguments as for `leakage_posterior`; the prior may be 0. Wider than the posterior where the transitions of one person are
-    alike.
+    Arguments and result as for `leakage_posterior`; the prior may be 0. Wider than the posterior where the transitions of one
+    person are alike.
     """
     return _draws(bootstrap_adversaries, trajectories, epsilons, n_draws=n_draws, prior=prior, rng=rng)
 
 
 def _draws(
     adversaries: Callable[..., list[Adversary]], trajectories: Traces, epsilons: ArrayLike, **drawing: Any
-) -> LeakageDraws:
+) -> FloatArray:
     traces = as_traces(trajectories)
     spent = budgets(listed(epsilons, traces.n_times))
     series = temporal_leakage(adversaries(traces, **drawing), spent)
-    return LeakageDraws(np.array([member.worst for member in series.members or (series,)]))
+    return read_only([member.worst for member in series.members or (series,)])
+
+
+def quantile(draws: FloatArray, share: float) -> float:
+    """The smallest drawn leakage that at least this share of the draws do not exceed."""
+    return float(np.quantile(draws, share, method="inverted_cdf"))
 
 
 def posterior_adversaries(
@@ -183,7 +165,7 @@ class LeakageUncertainty:
         Simultaneous confidence of the intervals, between 0 and 1.
     estimate : float
         Exact, for the matrices of maximum likelihood (with the prior, if one was given); inf where the traces determine none.
-    posterior, people : LeakageDraws
+    posterior, people : array, shape (m,), and array or None
         Exact, for matrices drawn from the posterior, and for resampled people.
     attained : float
         Exact, for the worst matrices within the intervals that ascent found: a lower bound of the worst case.
@@ -196,8 +178,8 @@ class LeakageUncertainty:
 
     confidence: float
     estimate: float
-    posterior: LeakageDraws
-    people: LeakageDraws | None
+    posterior: FloatArray
+    people: FloatArray | None
     attained: float
     guaranteed: float
     is_stationary: bool
@@ -231,7 +213,7 @@ def leakage_uncertainty(
     --------
     >>> from temporaldp import load_sample
     >>> found = leakage_uncertainty(load_sample(), epsilons=[0.1] * 5, n_draws=20)
-    >>> found.estimate < found.posterior.quantile(0.95) < found.attained <= found.guaranteed
+    >>> bool(found.estimate < np.quantile(found.posterior, 0.95) < found.attained <= found.guaranteed)
     True
     """
     spent = budgets(listed(epsilons, trajectories.n_times))

@@ -81,7 +81,7 @@ def worst_member(
     --------
     >>> from temporaldp import IntervalMatrix
     >>> walk = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
-    >>> adversary = Adversary(IntervalMatrix.around(walk, width=0.05))
+    >>> adversary = Adversary(IntervalMatrix(walk.dense() - 0.05, walk.dense() + 0.05))
     >>> found = worst_member(adversary, epsilons=[0.1] * 5)
     >>> found.adversary.backward.dense().round(6)
     array([[0.85, 0.15],
@@ -182,7 +182,7 @@ def _between(allowed: Correlation, known: Correlation, end: Correlation, stride:
 def _of_transitions(allowed: Correlation, member: Callable[[int], Matrix | None]) -> Correlation:
     """Return a direction with a member of each transition's set; of a constant set that of the first transition."""
     if isinstance(allowed, PerStep):
-        return PerStep(tuple(map(member, range(len(allowed)))))  # type: ignore[arg-type]
+        return PerStep(tuple(map(member, range(len(allowed.matrices)))))  # type: ignore[arg-type]
     return member(0) or allowed
 
 

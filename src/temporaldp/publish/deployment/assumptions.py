@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -14,13 +14,11 @@ from temporaldp.base.names import printable, state_names
 from temporaldp.base.values import assign, refuse, whole_number
 from temporaldp.core.correlation import Adversary, IntervalMatrix, TransitionMatrix, lazy_walk
 from temporaldp.core.planning import Guarantee
-from temporaldp.publish.deployment.unit import PrivacyUnit
+from temporaldp.publish.deployment.unit import PrivacyUnit, UnitName
 from temporaldp.publish.deployment.wording import STEPS_A_YEAR, Period
 
 if TYPE_CHECKING:
     from temporaldp.publish.deployment.record import Deployment
-
-UnitName: TypeAlias = Literal["replace-one", "add-or-remove", "binary-count", "category-histogram"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +202,7 @@ class Assumptions:
                 name = "replace-one"
             else:
                 name = "binary-count" if len(self.states) == 2 else "category-histogram"
-        unit = {
-            "replace-one": PrivacyUnit.replace_one(),
-            "add-or-remove": PrivacyUnit.add_or_remove(absent=self.absent or "absent"),
-            "binary-count": PrivacyUnit.binary_count(),
-            "category-histogram": PrivacyUnit.category_histogram(),
-        }[name]
+        unit = PrivacyUnit.of(name, absent=self.absent or "absent")
         if self.unit is None and name != "binary-count" and deployment.neighbours is None:
             unclear = (
                 "The record does not state one neighbouring relation (privacy_unit_details names neither adding or removing "

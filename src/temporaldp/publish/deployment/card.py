@@ -102,24 +102,9 @@ class DeploymentCard:
         return "exact" if is_exact else "upper bound" + at_delta(self.delta)
 
     @property
-    def limits(self) -> tuple[str, ...]:
-        """Limits of the numbers, to be read first."""
-        return self.explained("limits")
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Assumptions that the record does not state."""
-        return self.explained("assumptions")
-
-    @property
     def sentences(self) -> tuple[str, ...]:
         """The numbers in sentences."""
         return self.explained("answers")
-
-    @property
-    def to_publisher(self) -> str:
-        """A suggested message to the publisher."""
-        return "".join(self.explained("to_publisher"))
 
     def explained(
         self, section: Literal["limits", "answers", "condition", "assumptions", "assumed", "to_publisher"]
@@ -158,7 +143,7 @@ class DeploymentCard:
     def to_dict(self) -> dict[str, Any]:
         """The card, by name."""
         found = self.leakage
-        known = self.row() | {"limits": list(self.limits), "assumptions": list(self.assumptions)}
+        known = self.row() | {name: list(self.explained(name)) for name in ("limits", "assumptions")}
         if found is None:
             return known
         return known | {
@@ -170,14 +155,14 @@ class DeploymentCard:
             "within_horizon": found.within,
             "user_level": found.together,
             "guarantees": [
-                {"guarantee": str(kind), "leakage": leakage, "condition": kind.condition}
+                {"guarantee": str(kind), "leakage": leakage, "condition": kind.wording.condition}
                 for kind, leakage in self.by_guarantee.items()
             ],
             "sufficient_promise": None if found.held is None else found.held.sentence,
             "sufficient_interval": found.refresh,
             "over_time_if_both_values_contribute": found.doubled,
             "sentences": list(self.sentences),
-            "to_publisher": self.to_publisher,
+            "to_publisher": "".join(self.explained("to_publisher")),
         }
 
 

@@ -9,21 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from temporaldp.base.errors import InputError
-from temporaldp.base.values import FloatArray, positive, whole_number
+from temporaldp.base.values import FloatArray, positive, refuse, whole_number
+
+UnitName: TypeAlias = Literal["replace-one", "add-or-remove", "binary-count", "category-histogram"]
 
 
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
-    """Promised units of a change of one step's state; made by its named constructors.
+    """Promised units of a change of one step's state; made by `of`, `at_most` and `tables`.
 
     Parameters
     ----------
     name : str
-        Of the constructor.
+        As given to `of`.
     reasoning : tuple of str
         Reasons for the sensitivity, one sentence each, as cards print them.
     between : int
@@ -37,15 +40,15 @@ class PrivacyUnit:
 
     Examples
     --------
-    >>> PrivacyUnit.replace_one().distances(("a", "b", "c"))
+    >>> PrivacyUnit.of("replace-one").distances(("a", "b", "c"))
     array([[0., 1., 1.],
            [1., 0., 1.],
            [1., 1., 0.]])
-    >>> PrivacyUnit.add_or_remove(absent="away").distances(("away", "home", "work"))
+    >>> PrivacyUnit.of("add-or-remove", absent="away").distances(("away", "home", "work"))
     array([[0., 1., 1.],
            [1., 0., 2.],
            [1., 2., 0.]])
-    >>> PrivacyUnit.tables({"country": 0.11, "state": 0.11, "county": 0.22}, of=PrivacyUnit.binary_count()).epsilon
+    >>> PrivacyUnit.tables({"country": 0.11, "state": 0.11, "county": 0.22}, of=PrivacyUnit.of("binary-count")).epsilon
     0.44
     """
 
@@ -57,65 +60,55 @@ class PrivacyUnit:
     parts: tuple[tuple[str, float], ...] = ()
 
     @classmethod
-    def replace_one(cls) -> PrivacyUnit:
-        """The promise is about replacing the state of one step: any two states are one unit apart.
+    def of(cls, name: UnitName, *, absent: str = "absent") -> PrivacyUnit:
+        """The unit of a name.
 
-        Neighbouring databases have the same number of rows, and differ in the content of one ("change-one distance",
-        "bounded").
+        Parameters
+        ----------
+        name : {"replace-one", "add-or-remove", "binary-count", "category-histogram"}
+            "replace-one": the promise is about replacing the state of one step. Neighbouring databases have the same number of
+            rows, and differ in the content of one ("change-one distance", "bounded").
+            "add-or-remove": it is about adding or removing the data of a step, and at the state `absent` there are none. The
+            likelihood of an output is within a factor ``e^epsilon`` of what it is without the data, whatever they are: a box
+            ``[e^-epsilon, e^epsilon]`` for each state, and ``[1, 1]`` for `absent`.
+            "binary-count": two states, at one of which the person is counted. A change of state changes the count by 1, an L1
+            sensitivity of 1, as adding or removing does. This is too low if both states are counted; take
+            "category-histogram" then.
+            "category-histogram": every state is a category that is counted, and the promise is about adding or removing. A
+            change of state lowers one count by 1 and raises another by 1, an L1 sensitivity of 2; adding a person has 1.
+        absent : str
+            The state that contributes nothing, of "add-or-remove".
+
+        Raises
+        ------
+        InputError
+            The name is none of these.
         """
-        return cls(
-            "replace-one",
-            ("The promise is about replacing the state of one step: any two states are one unit apart.",),
-        )
-
-    @classmethod
-    def add_or_remove(cls, *, absent: str = "absent") -> PrivacyUnit:
-        """The promise is about adding or removing the data of a step, and at the state `absent` there are none.
-
-        From `absent` to another state is one addition; from one other state to another is a removal and an addition. The
-        likelihood of an output is within a factor ``e^epsilon`` of what it is without the data, whatever they are: a box
-        ``[e^-epsilon, e^epsilon]`` for each state, and ``[1, 1]`` for `absent`.
-        """
-        return cls(
-            "add-or-remove",
-            (
+        known: dict[str, tuple[str, int]] = {
+            "replace-one": (
+                "The promise is about replacing the state of one step: any two states are one unit apart.",
+                1,
+            ),
+            "add-or-remove": (
                 f"The promise is about adding or removing the data of a step; at {absent!r} there are none. {absent!r} is one "
                 "unit apart from every other state; two other states are two units apart (a removal and an addition).",
+                2,
             ),
-            between=2,
-            absent=absent,
-        )
-
-    @classmethod
-    def binary_count(cls) -> PrivacyUnit:
-        """Two states, at one of which the person is counted: they are one unit apart.
-
-        A change of state changes the count by 1, an L1 sensitivity of 1, as adding or removing does. This is too low if both
-        states are counted; use `category_histogram` then.
-        """
-        return cls(
-            "binary-count",
-            (
+            "binary-count": (
                 "At one of the two states the person's data of the step are in the release, at the other they are not: the "
                 "states are one unit apart, for a promise about adding and removing and for one about replacing. (They are two "
                 "units apart if both are contributed and the promise is about adding and removing: --unit category-histogram.)",
+                1,
             ),
-        )
-
-    @classmethod
-    def category_histogram(cls) -> PrivacyUnit:
-        """Every state is a category that is counted, and the promise is about adding or removing: two units between any two.
-
-        A change of state lowers one count by 1 and raises another by 1, an L1 sensitivity of 2; adding a person has 1.
-        """
-        return cls(
-            "category-histogram",
-            (
+            "category-histogram": (
                 "Every state is counted in a category of its own, and the promise is about adding or removing: a change of "
                 "state is a removal and an addition, so any two states are two units apart.",
+                2,
             ),
-            between=2,
-        )
+        }
+        refuse((name not in known, InputError(f"expected a unit among {', '.join(known)}, got {name!r}")))
+        reason, between = known[name]
+        return cls(name, (reason,), between=between, absent=absent if name == "add-or-remove" else None)
 
     @classmethod
     def at_most(cls, contributions: int, *, of: PrivacyUnit) -> PrivacyUnit:

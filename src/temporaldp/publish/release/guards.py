@@ -293,8 +293,8 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
         (
             not plan.guarantee.is_temporal,
             InputError(
-                f"expected a plan of the temporal level beside an accountant, got one of the {plan.guarantee.label}, which "
-                "enforces its level alone: leave out the accountant"
+                f"expected a plan of the temporal level beside an accountant, got one of the {plan.guarantee.wording.label}, "
+                "which enforces its level alone: leave out the accountant"
             ),
         ),
         (

@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -338,11 +338,7 @@ class Ledger(Closing):
     def __len__(self) -> int:
         return self.end.n_steps
 
-    @overload
-    def __getitem__(self, step: int) -> LedgerRow: ...
-    @overload
-    def __getitem__(self, step: slice) -> list[LedgerRow]: ...
-    def __getitem__(self, step: int | slice) -> LedgerRow | list[LedgerRow]:
+    def __getitem__(self, step: int | slice) -> Any:
         """The row of a step, or of several, as of the last reading or writing.
 
         Raises

@@ -374,9 +374,9 @@ def renewed_guard(
         )
     if not plan.guarantee.is_temporal:
         raise InputError(
-            f"expected a plan of the temporal level to renew, got one of the {plan.guarantee.label}: where a release does not "
-            "end, user:W (privacy.guarantee = user:365d) needs no renewal: the user level within W steps, against the releases "
-            "of these steps alone"
+            f"expected a plan of the temporal level to renew, got one of the {plan.guarantee.wording.label}: where a release "
+            "does not end, user:W (privacy.guarantee = user:365d) needs no renewal: the user level within W steps, against the "
+            "releases of these steps alone"
         )
     if not isinstance(accountant, TemporalAccountant) or accountant.alpha is not None or not is_new(accountant):
         raise InputError(

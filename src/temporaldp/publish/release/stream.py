@@ -196,7 +196,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         position = self._steps.calendar.position(label_of(time))
         if position is None:
             raise KeyError(time)
-        return self.ledger[position]
+        return self.ledger[position]  # type: ignore[no-any-return]
 
     def published(self, time: object) -> Any:
         """Stored output of a time; None if nothing was published then."""

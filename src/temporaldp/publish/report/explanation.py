@@ -16,6 +16,7 @@ from temporaldp.core.kernels import Witness
 from temporaldp.data.tables.estimation import ONE_MATRIX
 from temporaldp.data.tables.models import ANOTHER_SAMPLE
 from temporaldp.lab.studies import LeakageUncertainty
+from temporaldp.lab.studies.uncertainty import quantile
 from temporaldp.publish.report import sentences as s
 from temporaldp.publish.report.content import Report
 
@@ -117,7 +118,7 @@ def uncertainty(found: LeakageUncertainty) -> str:
         f"{number(found.estimate)} for the estimate" if math.isfinite(found.estimate) else "no estimate without a prior"
     ]
     parts += [
-        f"below {number(drawn.quantile(found.confidence), up=True)} with {level} {of}"
+        f"below {number(quantile(drawn, found.confidence), up=True)} with {level} {of}"
         for drawn, of in draws
         if drawn is not None
     ]

@@ -171,7 +171,7 @@ def guarantee_sentences(
         about_step = _guarantee(leakage, delta, f"one person's state {moment}", condition, about_one)
     else:
         known = about_all if guarantee == Guarantee("user") else 1.0
-        about_step = _guarantee(leakage, delta, guarantee.protects, guarantee.condition, known)
+        about_step = _guarantee(leakage, delta, guarantee.wording.protects, guarantee.wording.condition, known)
     everything = f"all states of one person {span} together"
     return about_step, _guarantee(user_level, delta, everything, EVERY_CORRELATION, about_all)
 
@@ -234,7 +234,7 @@ def guarantee_line(alpha: float, delta: float, guarantee: Guarantee | None = Non
     most = f"at most {plural(level, 'nat')}{at_delta(delta)}"
     if guarantee is None or guarantee.is_temporal:
         return f"{most} about any step ({satisfied(alpha, delta)}), for {observers(known)}"
-    return f"{most} about {guarantee.protects} ({guarantee.label}), for {guarantee.condition}"
+    return f"{most} about {guarantee.wording.protects} ({guarantee.wording.label}), for {guarantee.wording.condition}"
 
 
 def guarantee_with_odds(

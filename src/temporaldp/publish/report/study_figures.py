@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def uncertainty_figure(found: LeakageUncertainty) -> Figure:
     """Draws of the posterior and of resampled people, the estimate, the worst matrices found, and the guarantee."""
     _, axes = new_figure(3.2)
-    people = np.empty(0) if found.people is None else found.people.worst
-    bins = np.histogram_bin_edges(np.concatenate([found.posterior.worst, people]), 30).tolist()
-    axes.hist(found.posterior.worst, bins, color=BLUE, alpha=0.6, label="posterior")
+    people = np.empty(0) if found.people is None else found.people
+    bins = np.histogram_bin_edges(np.concatenate([found.posterior, people]), 30).tolist()
+    axes.hist(found.posterior, bins, color=BLUE, alpha=0.6, label="posterior")
     if found.people is not None:
         axes.hist(people, bins, histtype="step", color=ORANGE, linewidth=1.5, label="resampled people")
     if math.isfinite(found.estimate):

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,11 +53,7 @@ class PrivacyCurve:
     def __post_init__(self) -> None:
         copy_in(self, "deltas", "lower_deltas")
 
-    @overload
-    def delta(self, epsilon: float) -> float: ...
-    @overload
-    def delta(self, epsilon: ArrayLike) -> FloatArray | float: ...
-    def delta(self, epsilon: ArrayLike) -> FloatArray | float:
+    def delta(self, epsilon: ArrayLike) -> Any:
         """Delta at any epsilon, also below 0: the largest hockey-stick divergence at e^epsilon. An upper bound.
 
         Below 0 by symmetry: ``1 - e^epsilon + e^epsilon delta(-epsilon)``.

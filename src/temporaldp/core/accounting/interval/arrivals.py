@@ -54,7 +54,7 @@ def arrived_through(steps: Sequence[Before]) -> FloatArray:
     """K at the other end of the first step's transition."""
     n, first = steps[0].matrix.n_states, steps[0]
     # Relative: the loss of a profile is exact to rounding, and an upper bound when raised by this
-    uniform = min(first.matrix.leakage_profile().loss(first.spread) * (1.0 + 1e-15), first.spread)
+    uniform = min(float(first.matrix.leakage_profile().loss(first.spread)) * (1.0 + 1e-15), first.spread)
     if n > MOST_ENUMERATED_STATES:
         return np.where(np.eye(n, dtype=bool), 0.0, uniform)
     bounds = [one.matrix.bounds for one in steps]
