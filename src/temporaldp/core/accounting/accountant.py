@@ -392,8 +392,8 @@ class TemporalAccountant:
                 self._filters()
         return self
 
-    def remaining(self, k: int = 1, *, last: bool = False) -> float:
-        """Largest epsilon that is admitted at each of the next k steps, in nats; a lower bound.
+    def remaining(self, *, last: bool = False) -> float:
+        """Largest epsilon that is admitted at the next step, in nats; a lower bound.
 
         inf for an odometer, 0 once the last step is over.
 
@@ -402,28 +402,16 @@ class TemporalAccountant:
 
         Parameters
         ----------
-        k : int, >= 1
         last : bool
-            Whether no step follows the k-th, so that the reserve may be used there.
-
-        Raises
-        ------
-        BudgetError
-            k is not a number of steps, or exceeds the number of steps left.
+            Whether no step follows, so that the reserve may be used.
         """
-        steps = whole_number(k, "k", least=1, error=BudgetError)
         with self.lock:
             if self._is_over or len(self) == self.horizon:
                 return 0.0
-            if self.horizon is not None and len(self) + steps > self.horizon:
-                raise BudgetError(
-                    f"expected k <= {self.horizon - len(self)}, the steps that the horizon leaves, got {k}"
-                )
             allowed = self._filters()
             if allowed is None:
                 return math.inf
-            adds_up = (last or self.horizon == len(self) + steps) and (steps == 1 or not self.reserve)
-            return max(allowed.constant(steps, last), self._left(self._total, steps) if adds_up else 0.0)
+            return max(allowed.largest(last), self._left(self._total) if allowed.is_final(last) else 0.0)
 
     def adopt(self, adversary: Adversaries, *, both: bool = False, reserve: float | None = None) -> Self:
         """Account exactly with other matrices from the next step on; the steps so far keep theirs (Theory, section 17).
@@ -643,7 +631,7 @@ class TemporalAccountant:
         if self._adoptions:
             user = self._timelines[number].between(0, len(self) + step + MOST_SHOWN)
         spent, final = [*self._all_spent(), *releases[:step]], last and step == len(releases) - 1
-        left = self._left(exact_sum([*self._total, *releases[:step]]), 1)
+        left = self._left(exact_sum([*self._total, *releases[:step]]))
         raise refusal(before, method, user, name, spent, releases[step], last=final, left=left)
 
     def _refused(self, releases: list[Any], last: bool) -> tuple[int, int, Filters] | None:
@@ -671,13 +659,13 @@ class TemporalAccountant:
         """The sum of all budgets, rounded up, which no step's leakage exceeds; inf where they do not add up."""
         return sum_up([*self._total, *following]) if self._adds_up else math.inf
 
-    def _left(self, total: Sequence[float], steps: int) -> float:
-        """What the level leaves of the sum of all budgets for each of so many steps, rounded down; 0 for nothing."""
+    def _left(self, total: Sequence[float]) -> float:
+        """What the level leaves of the sum of all budgets, rounded down; 0 for nothing."""
         level = (self.alpha or 0.0) * self._adds_up
-        share = max(math.fsum([level, *(-part for part in total)]) / steps, 0.0)
-        while share > 0.0 and not is_at_most([*total, *[share] * steps], level):
-            share = math.nextafter(share, 0.0)
-        return share
+        left = max(math.fsum([level, *(-part for part in total)]), 0.0)
+        while left > 0.0 and not is_at_most([*total, left], level):
+            left = math.nextafter(left, 0.0)
+        return left
 
     def _are_reserved(self, epsilons: Sequence[float]) -> bool:
         """Whether no step so far spent more than the reserve, nor do these: every step may spend it, and no filter is asked.
