@@ -413,8 +413,10 @@ class TemporalAccountant:
                 return math.inf
             return max(allowed.largest(last), self._left(self._total) if allowed.is_final(last) else 0.0)
 
-    def adopt(self, adversary: Adversaries, *, both: bool = False, reserve: float | None = None) -> Self:
+    def adopt(self, adversary: Adversaries, *, both: bool = False) -> Self:
         """Account exactly with other matrices from the next step on; the steps so far keep theirs (Theory, section 17).
+
+        The reserve is then the largest that the level allows after what was spent, up to the one that was asked for.
 
         Parameters
         ----------
@@ -422,25 +424,21 @@ class TemporalAccountant:
             The correlations from the next step on. A new name may be any user; users who are not named keep the old matrices.
         both : bool
             Satisfy the level whether the correlation has changed or not.
-        reserve : float, optional
-            Budget that stays admissible at every later step, as of an earlier call. Default: the largest that the level allows.
 
         Raises
         ------
         InputError
             The accounting method is not exact, there is a horizon, or the matrices do not fit. Nothing is changed.
-        BudgetError
-            The level does not allow the reserve. Nothing is changed.
         """
-        kept, now = _checked_reserve(reserve, self.alpha), Population.of(adversary)
+        now = Population.of(adversary)
         with self.lock:
-            self._adopt(now, both=both, reserve=kept, is_kept=False)
+            self._adopt(now, both=both)
         return self
 
     def adopt_kept(self, adoption: KeptAdoption) -> Self:
         """Take over an adoption whose reserve was found when it was made, as a ledger has it, without another check."""
         with self.lock:
-            self._adopt(Population.of(adoption.adversary), both=adoption.both, reserve=adoption.reserve, is_kept=True)
+            self._adopt(Population.of(adoption.adversary), both=adoption.both, reserve=adoption.reserve)
         return self
 
     def adversaries_until(self, n_steps: int) -> Population:
@@ -680,8 +678,8 @@ class TemporalAccountant:
         self._n_reserved = number
         return number == len(self) and max(epsilons, default=0.0) <= reserve
 
-    def _adopt(self, now: Population, *, both: bool, reserve: float | None, is_kept: bool) -> None:
-        """Account with other matrices from the next step on."""
+    def _adopt(self, now: Population, *, both: bool, reserve: float | None = None) -> None:
+        """Account with other matrices from the next step on; `reserve` was found for them before."""
         method = self.accounting
         if self.horizon is not None:
             raise InputError(
@@ -698,20 +696,12 @@ class TemporalAccountant:
             else known[parent].changed(len(self), user)
             for parent, user in lines
         )
-        kept, asked = reserve or 0.0, self.asked_reserve if reserve is None else reserve
-        allowed = self._filters() if asked != 0.0 and not is_kept else None
+        kept, asked = reserve or 0.0, self.asked_reserve
+        allowed = self._filters() if reserve is None and asked != 0.0 else None
         if allowed is not None:
             after = allowed.adopted(Adoption(len(self), lines, 0.0))
-            if reserve is None:
-                most = method.sustainable_epsilon(list({id(user): user for _, user in lines}.values()), allowed.alpha)
-                kept = after.with_largest_reserve(most if asked is None else min(most, asked)).reserve
-            elif (found := after.with_reserve(reserve)) is not None and found.reserve >= reserve * (1.0 - 1e-6):
-                kept = found.reserve
-            else:
-                raise BudgetError(
-                    f"expected a reserve that alpha = {self.alpha:g} allows at every later step after what was spent, got "
-                    f"{reserve!r}; leave it out for the largest one, or give 0"
-                )
+            most = method.sustainable_epsilon(list({id(user): user for _, user in lines}.values()), allowed.alpha)
+            kept = after.with_largest_reserve(most if asked is None else min(most, asked)).reserve
         self._n_reserved, self._methods, self._timelines = len(self), None, timelines
         self.population = Population(tuple(user for _, user in lines), names)
         self._adoptions = (*self._adoptions, Adoption(len(self), lines, kept))
