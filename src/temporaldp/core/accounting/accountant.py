@@ -43,14 +43,13 @@ from temporaldp.core.accounting.protocol import (
     Filter,
     Group,
     Odometer,
-    budgets,
     grouped,
     listed,
     require_method,
     weakest,
 )
 from temporaldp.core.accounting.sequence import without_shared
-from temporaldp.core.accounting.series import LeakageSeries, series_of, temporal_leakage
+from temporaldp.core.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.core.correlation import Adversaries, Population
 from temporaldp.core.mechanisms.distances import require_no_nearer
 from temporaldp.core.mechanisms.events import epsilon_of, is_mechanism, release_from
@@ -236,7 +235,9 @@ class TemporalAccountant:
         """A table for notebooks."""
         shown: dict[str, object] = {"steps": f"{len(self)} of {self.horizon}" if self.horizon else len(self)}
         if len(self):
-            shown["spent at each step"] = spread(self.leakage().epsilons, up=True)
+            method, spent = self.accounting, self.spent
+            each = spent if self._delta else method.release_epsilons(method.of_epsilons(spent))
+            shown["spent at each step"] = spread(each, up=True)
             shown["largest leakage so far"] = bound(self.total())
         if self.alpha is not None:
             shown["level"] = f"{self.alpha:g}"
@@ -321,11 +322,7 @@ class TemporalAccountant:
             else:
                 raise BudgetError("expected at least one step that was spent, got none: there is no leakage yet")
             population = self.adversaries_until(len(asked))
-            found = [] if releases is not None else [one.leakage(asked) for one in self._odometers()]
-        known = [one for one in found if one is not None]
-        if not known or len(known) < len(found):  # odometers of some methods keep none
-            return temporal_leakage(population, asked, accounting=self.asked_accounting)
-        return series_of(population, budgets(asked), known, self.accounting)
+        return temporal_leakage(population, asked, accounting=self.asked_accounting)
 
     def admits(self, releases: Any, *, last: bool = False) -> bool:
         """Whether releases are admitted at the next steps; parameters as for `spend`. Changes nothing.

@@ -217,10 +217,6 @@ class Odometer(OnlineState):
     def worst_with(self, release: Any) -> tuple[float, int]:
         """The largest TPL and its step if `release` came next; changes nothing."""
 
-    def leakage(self, spent: Sequence[Any]) -> Leakage | None:
-        """The leakage of every step so far, where it is kept up to date; `spent` is every release so far. None elsewhere."""
-        return None
-
 
 class Filter(OnlineState):
     """The budgets that a level still admits for one user; a spend returns another filter."""
