@@ -108,8 +108,8 @@ def measured(name: str, adversary: tdp.Adversary) -> Row:
     series = tdp.temporal_leakage(adversary, spent)
     gap["series"] = series.gap / series.worst
     limit = tdp.leakage_supremum(adversary, EPSILON)
-    if limit.evidence is not None and math.isfinite(limit.temporal):
-        gap["for ever"] = (limit.temporal - limit.evidence.temporal) / limit.temporal
+    if limit.lower is not None and math.isfinite(limit.temporal):
+        gap["for ever"] = (limit.temporal - limit.lower.temporal) / limit.temporal
     print(name, gap, flush=True)
     return Row(name, n, values, seconds, gap)
 

@@ -290,7 +290,7 @@ def test_no_code_asks_of_which_class_a_method_is():
     """Methods, filters, odometers and evidence answer through their protocols; nor are names of methods compared."""
     from temporaldp.core.accounting import protocol
 
-    bases = (protocol.Accounting, protocol.OnlineState, protocol.Evidence, protocol.SupremumEvidence)
+    bases = (protocol.Accounting, protocol.OnlineState, protocol.Evidence)
     trees = {path: tree_of(path) for path in modules()}
     parents = {node.name: {ast.unparse(base).partition("[")[0] for base in node.bases}
                for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}  # fmt: skip

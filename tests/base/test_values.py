@@ -95,7 +95,7 @@ def values(budget):
         pairs, pairs.evidence, attacked(budget),
         compare_plans(somebody, budget, 3), compare_plans(still, budget, 3),
         plan.optimality, dataclasses.replace(plan.provenance, step=f"{budget} hours"),
-        pure, held, at_delta, pure.evidence, held.evidence,
+        pure, held, at_delta, pure.lower,
         temporaldp.planning.renewal_leakage(somebody, [budget]),
         GaussianNoise(1.0 / budget, sensitivity=1.0), LaplaceNoise(1.0 / budget, sensitivity=1.0),
         DiscreteGaussianNoise(1.0 / budget), DiscreteLaplaceNoise(1.0 / budget), RandomizedResponse(budget),

@@ -155,8 +155,8 @@ def test_a_metric_that_is_a_box_is_exact():
         assert limit.accounting.name == "exact metric"
         other = leakage_supremum(adversary, LikelihoodBox(-0.2 * shares, 0.2 * shares))
         for direction in DIRECTIONS:
-            assert getattr(limit.evidence, direction) <= getattr(other, direction)
-            assert getattr(other.evidence, direction) <= getattr(limit, direction)
+            assert getattr(limit.lower, direction) <= getattr(other, direction)
+            assert getattr(other.lower, direction) <= getattr(limit, direction)
             assert getattr(limit, direction) == pytest.approx(getattr(other, direction), rel=1e-9)
 
 

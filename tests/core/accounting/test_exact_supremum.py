@@ -37,7 +37,7 @@ def assert_close(found, rel=1e-9):
     assert found.accounting.name == "exact"
     assert found.certified
     for direction in DIRECTIONS:
-        attained, proved = getattr(found.evidence, direction), getattr(found, direction)
+        attained, proved = getattr(found.lower, direction), getattr(found, direction)
         assert attained <= proved <= attained * (1.0 + rel), direction
 
 
@@ -71,8 +71,7 @@ def test_supremum_of_a_transient_state_is_a_geometric_series(share):
     assert found.forward == epsilon
     # Within 0.1 % of the border leakage gathers for longer than rollouts are followed: proved, and not known to be approached.
     assert found.certified == (share < 0.999)
-    assert found.evidence.backward <= found.backward * (1.0 - 1e-9 * (not found.certified))
-    assert found.evidence.pair == ("0", "1")
+    assert found.lower.backward <= found.backward * (1.0 - 1e-9 * (not found.certified))
 
 
 NEVER = {
@@ -94,7 +93,7 @@ def test_leakage_that_grows_without_bound_has_no_supremum(matrix, epsilon):
         for name, one in (("backward", adversary.backward), ("forward", adversary.forward)):
             assert getattr(found, name) == (math.inf if one else epsilon)
         assert found.temporal == math.inf
-        assert found.evidence.temporal == math.inf
+        assert found.lower.temporal == math.inf
         series = [temporal_leakage(adversary, [epsilon] * steps).attained.temporal.max() for steps in (50, 100)]
         assert series[1] > series[0] * 1.01
 
@@ -217,9 +216,7 @@ def test_without_effort_bounds_stand_on_both_sides(budgets):
         assert (getattr(bounded, direction) >= getattr(exact.attained, direction)).all()
         assert (getattr(bounded, direction) <= getattr(paper, direction) * (1.0 + 1e-12)).all()
         assert (getattr(bounded.attained, direction) <= getattr(exact, direction)).all()
-        assert (
-            getattr(bounded_limit.evidence, direction) <= getattr(limit, direction) <= getattr(bounded_limit, direction)
-        )
+        assert getattr(bounded_limit.lower, direction) <= getattr(limit, direction) <= getattr(bounded_limit, direction)
     assert exact.gap < 1e-11
     assert bounded.gap > 0.01
     assert limit.certified
@@ -302,7 +299,7 @@ def test_bounds_of_huge_budgets_are_ordered(epsilon):
             assert found.evidence.metric(found.worst_time).max() >= found.attained.temporal.max() * (1.0 - 1e-12)
         limit = leakage_supremum(adversary, epsilon)
         for direction in DIRECTIONS:
-            assert getattr(limit.evidence, direction) <= getattr(limit, direction)
+            assert getattr(limit.lower, direction) <= getattr(limit, direction)
         assert limit.certified or "upper bound" in limit._repr_html_()
 
 

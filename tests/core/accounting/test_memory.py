@@ -278,7 +278,7 @@ def test_both_sides_are_close_for_real_dwell_times_and_words():
         found, limit = temporal_leakage(chain, [0.0957] * 47), leakage_supremum(chain, 0.0957)
         assert found.worst == pytest.approx(expected, abs=5e-4)
         assert found.worst <= 1.05 * found.attained.temporal.max()
-        assert found.worst <= limit.temporal <= 1.06 * limit.evidence.attained.temporal
+        assert found.worst <= limit.temporal <= 1.06 * limit.lower.temporal
         assert temporal_leakage(chain, [0.0957] * 150).worst <= limit.temporal * (1.0 + 1e-6)
 
 

@@ -29,6 +29,7 @@ from temporaldp import (
 )
 from temporaldp.core.accounting.curve import grid
 from temporaldp.core.accounting.curve.arrivals import SingleCurve
+from temporaldp.core.accounting.curve.evidence import PrivacyCurve, curve_of_pair
 from temporaldp.core.accounting.curve.pair_curves import PairCurves, goes_by_pairs
 from temporaldp.core.accounting.curve.pair_kernels import made_convex
 from temporaldp.core.accounting.protocol import SIDES
@@ -42,6 +43,12 @@ ULPS = 1e-12
 def sample():
     walks = sleep_sample()
     return tuple(estimate_transition_matrix(walks, direction=direction) for direction in ("backward", "forward"))
+
+
+def curve_about(evidence, step, i, j):
+    """The deltas of one value against another at a step, upper bounds."""
+    high = curve_of_pair(evidence.pairs.curve(step, "temporal"), i, j)
+    return PrivacyCurve(evidence.grid, high, np.zeros_like(high))
 
 
 def random_rows(rng, n):
@@ -83,7 +90,7 @@ def test_curves_of_pairs_lie_between_the_definition_and_the_common_curve(seed):
             curves = series.evidence.metric(step)
             for i in range(n):
                 for j in set(range(n)) - {i}:
-                    curve = series.evidence.pair_curve(step, str(i), str(j))
+                    curve = curve_about(series.evidence, step, i, j)
                     for epsilon in (0.0, *rng.uniform(0.0, 3.0, 2)):
                         assert divergence(rows[i], rows[j], math.exp(epsilon)) <= curve.delta(float(epsilon)) + ULPS
                     if math.isfinite(curves[i, j]):
@@ -330,7 +337,8 @@ def test_noise_that_varies_windows_and_evidence(sample):
     evidence = pairs.evidence
     assert evidence.metric(1).max() == pytest.approx(pairs.temporal[1])
     value, other = evidence.worst_pair(1)
-    assert evidence.pair_curve(1, value, other).epsilon(1e-4) == pytest.approx(pairs.temporal[1], rel=1e-6)
+    worst = curve_about(evidence, 1, *map(evidence.states.index, (value, other)))
+    assert worst.epsilon(1e-4) == pytest.approx(pairs.temporal[1], rel=1e-6)
     assert pairs.worst_pair() == evidence.worst_pair(pairs.worst_time)
     copy = pickle.loads(pickle.dumps(pairs))
     assert copy == pairs and copy.window(0, 3) == pairs.window(0, 3)
@@ -344,8 +352,8 @@ def test_invalid_arguments_are_refused(sample):
         temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-12, pairwise=True))
     with pytest.raises(InputError, match="an accountant counts by one privacy curve"):
         TemporalAccountant(adversary, accounting=ApproximateDP(1e-3, pairwise=True)).spend(noise[0])
-    with pytest.raises(InputError, match="different states"):
-        temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-3)).evidence.pair_curve(0, "W", "W")
+    with pytest.raises(InputError, match="one privacy curve for each pair of states"):
+        temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-12)).evidence.metric(0)
     assert temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-12)).accounting.pairwise is False
 
 

@@ -139,8 +139,7 @@ def _document(inputs: Inputs, found: Report) -> dict[str, Any]:
     if found.paper is not None:
         paper = _directions(found.paper, worst_leakage=found.paper.worst, supremum=_directions(found.paper_supremum))
     if found.supremum is not None:
-        known = found.supremum.evidence
-        attained = _directions(known and known.attained)
+        attained = _directions(found.supremum.lower)
         whole = _directions(found.supremum, certified=found.supremum.certified, attained=attained)
     if found.uncertainty is not None:
         one = found.uncertainty

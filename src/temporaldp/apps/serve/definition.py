@@ -146,7 +146,9 @@ class Definition(Strict):
         each = known if isinstance(known, dict) else {"": known}
         models = f", by any of {listed(list(each))}" if self.models else ""
         condition = (
-            f"{observers(UNSTATED.with_directions_of(each.values()))}{models}" if kept.is_temporal else kept.condition
+            f"{observers(UNSTATED.with_directions_of(each.values()))}{models}"
+            if kept.is_temporal
+            else kept.wording.condition
         )
         warning = next((one.contradiction for one in each.values() if one.contradiction), None)
         return {"guarantee": self.guarantee, "condition": condition, "warning": warning}

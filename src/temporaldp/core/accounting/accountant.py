@@ -41,14 +41,13 @@ from temporaldp.core.accounting.protocol import (
     Filter,
     Group,
     Odometer,
-    budgets,
     grouped,
     listed,
     require_method,
     weakest,
 )
 from temporaldp.core.accounting.sequence import without_shared
-from temporaldp.core.accounting.series import LeakageSeries, series_of, temporal_leakage
+from temporaldp.core.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.core.correlation import Adversaries, Population
 from temporaldp.core.mechanisms.distances import require_no_nearer
 from temporaldp.core.mechanisms.events import epsilon_of, is_mechanism, release_from
@@ -230,7 +229,9 @@ class TemporalAccountant:
         """A table for notebooks."""
         shown: dict[str, object] = {"steps": f"{len(self)} of {self.horizon}" if self.horizon else len(self)}
         if len(self):
-            shown["spent at each step"] = spread(self.leakage().epsilons, up=True)
+            method, spent = self.accounting, self.spent
+            each = spent if self._delta else method.release_epsilons(method.of_epsilons(spent))
+            shown["spent at each step"] = spread(each, up=True)
             shown["largest leakage so far"] = bound(self.total())
         if self.alpha is not None:
             shown["level"] = f"{self.alpha:g}"
@@ -315,11 +316,7 @@ class TemporalAccountant:
             else:
                 raise BudgetError("expected at least one step that was spent, got none: there is no leakage yet")
             population = self.adversaries_until(len(asked))
-            found = [] if releases is not None else [one.leakage(asked) for one in self._odometers()]
-        known = [one for one in found if one is not None]
-        if not known or len(known) < len(found):  # odometers of some methods keep none
-            return temporal_leakage(population, asked, accounting=self.asked_accounting)
-        return series_of(population, budgets(asked), known, self.accounting)
+        return temporal_leakage(population, asked, accounting=self.asked_accounting)
 
     def admits(self, releases: Any, *, last: bool = False) -> bool:
         """Whether releases are admitted at the next steps; parameters as for `spend`. Changes nothing.
@@ -386,8 +383,8 @@ class TemporalAccountant:
                 self._filters()
         return self
 
-    def remaining(self, k: int = 1, *, last: bool = False) -> float:
-        """Largest epsilon that is admitted at each of the next k steps, in nats; a lower bound.
+    def remaining(self, *, last: bool = False) -> float:
+        """Largest epsilon that is admitted at the next step, in nats; a lower bound.
 
         inf for an odometer, 0 once the last step is over.
 
@@ -396,31 +393,21 @@ class TemporalAccountant:
 
         Parameters
         ----------
-        k : int, >= 1
         last : bool
-            Whether no step follows the k-th, so that the reserve may be used there.
-
-        Raises
-        ------
-        BudgetError
-            k is not a number of steps, or exceeds the number of steps left.
+            Whether no step follows, so that the reserve may be used.
         """
-        steps = whole_number(k, "k", least=1, error=BudgetError)
         with self.lock:
             if self._is_over or len(self) == self.horizon:
                 return 0.0
-            if self.horizon is not None and len(self) + steps > self.horizon:
-                raise BudgetError(
-                    f"expected k <= {self.horizon - len(self)}, the steps that the horizon leaves, got {k}"
-                )
             allowed = self._filters()
             if allowed is None:
                 return math.inf
-            adds_up = (last or self.horizon == len(self) + steps) and (steps == 1 or not self.reserve)
-            return max(allowed.constant(steps, last), self._left(self._total, steps) if adds_up else 0.0)
+            return max(allowed.largest(last), self._left(self._total) if allowed.is_final(last) else 0.0)
 
-    def adopt(self, adversary: Adversaries, *, both: bool = False, reserve: float | None = None) -> Self:
+    def adopt(self, adversary: Adversaries, *, both: bool = False) -> Self:
         """Account exactly with other matrices from the next step on; the steps so far keep theirs (Theory, section 17).
+
+        The reserve is then the largest that the level allows after what was spent, up to the one that was asked for.
 
         Parameters
         ----------
@@ -428,25 +415,21 @@ class TemporalAccountant:
             The correlations from the next step on. A new name may be any user; users who are not named keep the old matrices.
         both : bool
             Satisfy the level whether the correlation has changed or not.
-        reserve : float, optional
-            Budget that stays admissible at every later step, as of an earlier call. Default: the largest that the level allows.
 
         Raises
         ------
         InputError
             The accounting method is not exact, there is a horizon, or the matrices do not fit. Nothing is changed.
-        BudgetError
-            The level does not allow the reserve. Nothing is changed.
         """
-        kept, now = _checked_reserve(reserve, self.alpha), Population.of(adversary)
+        now = Population.of(adversary)
         with self.lock:
-            self._adopt(now, both=both, reserve=kept, is_kept=False)
+            self._adopt(now, both=both)
         return self
 
     def adopt_kept(self, adoption: KeptAdoption) -> Self:
         """Take over an adoption whose reserve was found when it was made, as a ledger has it, without another check."""
         with self.lock:
-            self._adopt(Population.of(adoption.adversary), both=adoption.both, reserve=adoption.reserve, is_kept=True)
+            self._adopt(Population.of(adoption.adversary), both=adoption.both, reserve=adoption.reserve)
         return self
 
     def adversaries_until(self, n_steps: int) -> Population:
@@ -637,7 +620,7 @@ class TemporalAccountant:
         if self._adoptions:
             user = self._timelines[number].between(0, len(self) + step + MOST_SHOWN)
         spent, final = [*self._all_spent(), *releases[:step]], last and step == len(releases) - 1
-        left = self._left(exact_sum([*self._total, *releases[:step]]), 1)
+        left = self._left(exact_sum([*self._total, *releases[:step]]))
         raise refusal(before, method, user, name, spent, releases[step], last=final, left=left)
 
     def _refused(self, releases: list[Any], last: bool) -> tuple[int, int, Filters] | None:
@@ -665,13 +648,13 @@ class TemporalAccountant:
         """The sum of all budgets, rounded up, which no step's leakage exceeds; inf where they do not add up."""
         return sum_up([*self._total, *following]) if self._adds_up else math.inf
 
-    def _left(self, total: Sequence[float], steps: int) -> float:
-        """What the level leaves of the sum of all budgets for each of so many steps, rounded down; 0 for nothing."""
+    def _left(self, total: Sequence[float]) -> float:
+        """What the level leaves of the sum of all budgets, rounded down; 0 for nothing."""
         level = (self.alpha or 0.0) * self._adds_up
-        share = max(math.fsum([level, *(-part for part in total)]) / steps, 0.0)
-        while share > 0.0 and not is_at_most([*total, *[share] * steps], level):
-            share = math.nextafter(share, 0.0)
-        return share
+        left = max(math.fsum([level, *(-part for part in total)]), 0.0)
+        while left > 0.0 and not is_at_most([*total, left], level):
+            left = math.nextafter(left, 0.0)
+        return left
 
     def _are_reserved(self, epsilons: Sequence[float]) -> bool:
         """Whether no step so far spent more than the reserve, nor do these: every step may spend it, and no filter is asked.
@@ -686,8 +669,8 @@ class TemporalAccountant:
         self._n_reserved = number
         return number == len(self) and max(epsilons, default=0.0) <= reserve
 
-    def _adopt(self, now: Population, *, both: bool, reserve: float | None, is_kept: bool) -> None:
-        """Account with other matrices from the next step on."""
+    def _adopt(self, now: Population, *, both: bool, reserve: float | None = None) -> None:
+        """Account with other matrices from the next step on; `reserve` was found for them before."""
         method = self.accounting
         if self.horizon is not None:
             raise InputError(
@@ -704,20 +687,12 @@ class TemporalAccountant:
             else known[parent].changed(len(self), user)
             for parent, user in lines
         )
-        kept, asked = reserve or 0.0, self.asked_reserve if reserve is None else reserve
-        allowed = self._filters() if asked != 0.0 and not is_kept else None
+        kept, asked = reserve or 0.0, self.asked_reserve
+        allowed = self._filters() if reserve is None and asked != 0.0 else None
         if allowed is not None:
             after = allowed.adopted(Adoption(len(self), lines, 0.0))
-            if reserve is None:
-                most = method.sustainable_epsilon(list({id(user): user for _, user in lines}.values()), allowed.alpha)
-                kept = after.with_largest_reserve(most if asked is None else min(most, asked)).reserve
-            elif (found := after.with_reserve(reserve)) is not None and found.reserve >= reserve * (1.0 - 1e-6):
-                kept = found.reserve
-            else:
-                raise BudgetError(
-                    f"expected a reserve that alpha = {self.alpha:g} allows at every later step after what was spent, got "
-                    f"{reserve!r}; leave it out for the largest one, or give 0"
-                )
+            most = method.sustainable_epsilon(list({id(user): user for _, user in lines}.values()), allowed.alpha)
+            kept = after.with_largest_reserve(most if asked is None else min(most, asked)).reserve
         self._n_reserved, self._methods, self._timelines = len(self), None, timelines
         self.population = Population(tuple(user for _, user in lines), names)
         self._adoptions = (*self._adoptions, Adoption(len(self), lines, kept))

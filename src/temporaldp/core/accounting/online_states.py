@@ -17,7 +17,7 @@ import numpy as np
 
 from temporaldp.base.display import apart, number
 from temporaldp.base.errors import BudgetError, LeakageBudgetError
-from temporaldp.base.values import ROUNDOFF, sum_up
+from temporaldp.base.values import sum_up
 from temporaldp.core.accounting.monotone_search import bisected
 from temporaldp.core.accounting.protocol import Accounting, Filter, Group, OnlineState
 from temporaldp.core.correlation import Adversary
@@ -131,21 +131,6 @@ class Filters(OnlineStates[Filter]):
             return whole
         found = bisected(lambda reserve: self.with_reserve(reserve) is not None, 0.0, most, 1e-7)
         return self.with_reserve(found) or self
-
-    def admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
-        """Whether these epsilons are admitted one after the other."""
-        steps = enumerate(zip(epsilons, self.before_each(epsilons), strict=True), start=1)
-        return all(now.refusing(one, last and step == len(epsilons)) is None for step, (one, now) in steps)
-
-    def constant(self, steps: int, last: bool) -> float:
-        """The largest epsilon for each of the next steps; a lower bound."""
-        if steps == 1:
-            return self.largest(last)
-        most = max(self.largest(either) for either in (False, last))
-        low = bisected(lambda epsilon: self.admits([epsilon] * steps, last), 0.0, most, 1e-12)
-        # Just inside the level, room grows from step to step; exactly on it, the roundings given away would.
-        # Share of alpha that a promise for several steps keeps, for the roundings of each of them
-        return max(low - steps * 64.0 * ROUNDOFF * self.alpha, 0.0)
 
 
 def filters_at_start(

@@ -60,7 +60,7 @@ DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
 
 @compared_by_value
 class Attained(NamedTuple):
-    """Leakage that observations attain at every step: lower bounds of BPL, FPL and TPL, arrays of shape (T,), in nats."""
+    """Leakage that observations attain: lower bounds of BPL, FPL and TPL in nats, shape (T,) of a series, () of suprema."""
 
     backward: FloatArray
     forward: FloatArray
@@ -150,17 +150,6 @@ class Leakage:
     method: Accounting[Any, Any] | None = None
 
 
-class SupremumEvidence:
-    """Evidence of an accounting method for suprema; base class of lower sides."""
-
-    __slots__ = ()
-
-    @property
-    def attained(self) -> Any:
-        """Lower sides, with a number for each direction, that some horizon comes close to; None where there are none."""
-        return None
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
     """Suprema over all horizons, in nats; ``inf`` where there is none.
@@ -172,8 +161,11 @@ class Limits:
         Number of the user with the largest temporal one.
     certified : bool
         Whether finite horizons approach the suprema; for upper bounds, whether they are proved.
-    evidence : SupremumEvidence or None
-        Lower sides, for a single user.
+    lower : Attained or None
+        Numbers that some horizon comes arbitrarily close to, for a single user or the one with the largest.
+    evidence : tuple or None
+        Under a metric, for a single user: what proves the backward and the forward supremum, shape (n, n), None where there is
+        none. Metrics that one more step ``b -> K(b) + e D`` does not raise anywhere, so that no horizon does.
     """
 
     backward: float
@@ -181,7 +173,8 @@ class Limits:
     temporal: float
     worst: int = 0
     certified: bool = True
-    evidence: SupremumEvidence | None = None
+    lower: Attained | None = None
+    evidence: tuple[FloatArray | None, ...] | None = None
 
 
 class OnlineState(ABC):
@@ -223,10 +216,6 @@ class Odometer(OnlineState):
     @abstractmethod
     def worst_with(self, release: Any) -> tuple[float, int]:
         """The largest TPL and its step if `release` came next; changes nothing."""
-
-    def leakage(self, spent: Sequence[Any]) -> Leakage | None:
-        """The leakage of every step so far, where it is kept up to date; `spent` is every release so far. None elsewhere."""
-        return None
 
 
 class Filter(OnlineState):

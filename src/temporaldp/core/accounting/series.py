@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from temporaldp.core.accounting.protocol import (
     weakest,
 )
 from temporaldp.core.accounting.sequence import SequenceMechanism, without_shared
-from temporaldp.core.correlation import Adversaries, Adversary, Population
+from temporaldp.core.correlation import Adversaries, Population
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +61,7 @@ class LeakageSeries(Table):
     accounting : Accounting
         The accounting method of the numbers.
     details : optional
-        `evidence`, or a function without parameters that returns it; of a series from a file, `attained` alone.
+        `evidence`; of a series from a file, `attained` alone.
     """
 
     epsilons: FloatArray
@@ -92,8 +91,6 @@ class LeakageSeries(Table):
 
         None by the paper's bound, for a user whose correlations are unknown, and for a series that was read from a file.
         """
-        if callable(self.details):
-            assign(self, details=self.details())
         known: Evidence | None = None if isinstance(self.details, Attained) else self.details
         return known
 
@@ -148,8 +145,7 @@ class LeakageSeries(Table):
         """Whether observations attain these numbers, but for rounding; otherwise they are upper bounds."""
         if self.members:
             return all(member.is_exact for member in self.members)
-        known = callable(self.details)  # of an accountant, whose numbers are exact where its method is
-        return self.accounting.is_exact and (known or (self.gap or 0.0) <= SAME_SIDES * self.worst)
+        return self.accounting.is_exact and (self.gap or 0.0) <= SAME_SIDES * self.worst
 
     @property
     def label(self) -> str:
@@ -298,11 +294,11 @@ def _series_of_user(
     leakage: Leakage,
     name: str | None,
     accounting: Accounting[Any, Any],
-    details: Any,
 ) -> LeakageSeries:
     """The series of one user. No step leaks more than all epsilons together (Corollary 1), `most`."""
     past, future, both = (np.minimum(getattr(leakage, direction), most) for direction in DIRECTIONS)
-    return LeakageSeries(epsilons, past, future, both, name, accounting=leakage.method or accounting, details=details)
+    method = leakage.method or accounting
+    return LeakageSeries(epsilons, past, future, both, name, accounting=method, details=leakage.evidence)
 
 
 def _frozen(values: FloatArray) -> FloatArray:
@@ -378,8 +374,9 @@ def temporal_leakage(
         n_steps = _steps_of_sequence(population, releases, horizon)
         require_method(accounting)
         if accounting.delta:
-            found = [releases.leakage(user, n_steps, accounting) for user in population.over(n_steps).users]
-            return series_of(population, _frozen(releases.event_level(n_steps, accounting.delta)), found, accounting)
+            found = [(name, releases.leakage(user, n_steps, accounting)) for name, user in population.over(n_steps)]
+            alone = _frozen(releases.event_level(n_steps, accounting.delta))
+            return _largest([_series_of_user(alone, math.inf, one, name, accounting) for name, one in found])
         releases = releases.require_pure(n_steps)
     releases = without_shared(releases, accounting, population.users)
     each = listed(releases, population.n_steps if horizon is None else horizon)
@@ -394,7 +391,7 @@ def temporal_leakage(
             raise BudgetError(f"expected epsilons times distances up to {LARGEST:g}, got {promised.max():g}")
         most = math.inf if method.delta else sum_up(promised)
         for k, leakage in zip(numbers, method.series(users, kept), strict=True):
-            members[k] = _series_of_user(promised, most, leakage, population.names[k], method, leakage.evidence)
+            members[k] = _series_of_user(promised, most, leakage, population.names[k], method)
     return _largest([members[k] for k in range(len(population))])
 
 
@@ -408,23 +405,6 @@ def _steps_of_sequence(population: Population, mechanism: SequenceMechanism, hor
             "give horizon=T if neither of the others determines it"
         )
     return lengths.pop()
-
-
-def series_of(
-    population: Population, epsilons: FloatArray, leakages: Sequence[Leakage], accounting: Accounting[Any, Any]
-) -> LeakageSeries:
-    """The series of known leakages, one for each user; missing evidence is computed on request."""
-    members, most = [], math.inf if accounting.delta else sum_up(epsilons)
-    for (name, user), leakage in zip(population, leakages, strict=True):
-        known = leakage.evidence or partial(_evidence, user, epsilons, accounting)
-        # A model with a longer memory has a method of its own
-        own = accounting if accounting.delta else accounting.specialised([user], online=True)
-        members.append(_series_of_user(epsilons, most, leakage, name, own, known))
-    return _largest(members)
-
-
-def _evidence(user: Adversary, epsilons: FloatArray, accounting: Accounting[Any, Any]) -> Any:
-    return temporal_leakage(user, epsilons, accounting=accounting).evidence
 
 
 def _largest(members: list[LeakageSeries]) -> LeakageSeries:

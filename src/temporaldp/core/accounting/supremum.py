@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.base.display import bound, draw, interval, summary
-from temporaldp.base.values import compared_by_value, positive
+from temporaldp.base.values import FloatArray, compared_by_value, positive
 from temporaldp.core.accounting.exact.method import EXACT
 from temporaldp.core.accounting.periodic import limits_of
 from temporaldp.core.accounting.protocol import (
     DIRECTIONS,
     Accounting,
+    Attained,
     Direction,
     Limits,
-    SupremumEvidence,
     grouped,
     largest_limits,
     weakest,
@@ -45,8 +45,11 @@ class LeakageSupremum:
     certified : bool
         False if the search, or its effort, ended before the upper bound came within 1e-9 of what some horizon attains; the
         supremum is then an upper bound only, often inf or that of the paper.
-    evidence : SupremumEvidence or None
-        Lower bounds of the leakage, of several users those of the worst; None for other methods than `Exact`.
+    lower : Attained or None
+        Numbers that some horizon comes arbitrarily close to, of several users those of the worst; None for upper bounds alone.
+    evidence : tuple or None
+        Under a metric, for a single user: what proves the backward and the forward supremum, shape (n, n), None where there is
+        none. Metrics that one more step ``b -> K(b) + e D`` does not raise anywhere, so that no horizon does.
     """
 
     epsilon: float
@@ -56,7 +59,8 @@ class LeakageSupremum:
     worst_user: str | None = None
     accounting: Accounting[Any, Any] = EXACT
     certified: bool = True
-    evidence: SupremumEvidence | None = None
+    lower: Attained | None = None
+    evidence: tuple[FloatArray | None, ...] | None = None
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={self.written(name, digits=6)}" for name in DIRECTIONS)
@@ -93,7 +97,7 @@ class LeakageSupremum:
 
     def attained(self, direction: Direction = "temporal") -> float | None:
         """Return leakage that some horizon comes arbitrarily close to; None where there are only upper bounds."""
-        known = self if self.label == "exact" else self.evidence and self.evidence.attained
+        known = self if self.label == "exact" else self.lower
         return None if known is None else float(getattr(known, direction))
 
     @property
@@ -173,5 +177,6 @@ def leakage_supremum(
         name,
         weakest([method for method, *_ in found]),
         largest.certified,
+        largest.lower,
         largest.evidence,
     )

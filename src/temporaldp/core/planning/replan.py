@@ -132,11 +132,11 @@ def _exactly(
 def _constant(accountant: TemporalAccountant, by: Measure, admitted: Admitted) -> FloatArray:
     """The largest budget that all published steps to come can have."""
     alpha, published = accountant.alpha or 0.0, by.weights > 0.0
-    level = accountant.remaining(len(published), last=True) if published.all() else 0.0
-    if level <= 0.0:
-        # A start need not be exact
+    if len(published) == 1:
+        level = accountant.remaining(last=True)
+    else:  # a start need not be exact
         level = bisected(
-            lambda one: accountant.admits(np.where(published, one, 0.0), last=True), level, alpha, 0.0, most=30
+            lambda one: accountant.admits(np.where(published, one, 0.0), last=True), 0.0, alpha, 0.0, most=45
         )
     if level <= 0.0:
         raise _nothing_left(alpha, len(published))

@@ -12,7 +12,6 @@ from temporaldp.base.documents import plain, spelled, value_of
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import REPLACE_ONE
 from temporaldp.core.accounting import Attained, LeakageSeries, LeakageSupremum
-from temporaldp.core.accounting.exact.method import ExactLimits
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.accounting.protocol import DIRECTIONS
 from temporaldp.core.planning import BudgetPlan, NoisePlan, Plan
@@ -123,7 +122,8 @@ def _numbers(found: LeakageSeries | LeakageSupremum) -> dict[str, Any]:
     promised = found.epsilons if isinstance(found, LeakageSeries) else [found.epsilon]
     numbers = {"epsilons": promised, **_directions(found)}
     if found.label != found.accounting.label:  # because the effort of the exact method ended, less is attained
-        numbers["attained"] = _directions(found.attained) if isinstance(found, LeakageSeries) else found.evidence
+        attained = found.attained if isinstance(found, LeakageSeries) else found.lower
+        numbers["attained"] = attained and _directions(attained)
     return numbers
 
 
@@ -179,13 +179,9 @@ def _leakage(document: dict[str, Any]) -> LeakageSeries | LeakageSupremum:
     epsilons, past, future, both = (
         np.array(document["leakage"][name], dtype=np.float64) for name in ("epsilons", *DIRECTIONS)
     )
-    attained = document["leakage"].get("attained")
+    known = document["leakage"].get("attained")
+    attained = known and Attained(*(np.array(known[name], dtype=np.float64)[()] for name in DIRECTIONS))
     if document["horizon"] is not None:
-        details = (
-            None if attained is None else Attained(*(np.array(attained[name], dtype=np.float64) for name in DIRECTIONS))
-        )
-        return LeakageSeries(epsilons, past, future, both, accounting=method, details=details)
+        return LeakageSeries(epsilons, past, future, both, accounting=method, details=attained)
     limits = LeakageSupremum(epsilons.item(), past.item(), future.item(), both.item(), accounting=method)
-    if "attained" not in document["leakage"]:
-        return limits
-    return replace(limits, certified=False, evidence=value_of(ExactLimits | None, attained))
+    return replace(limits, certified=False, lower=attained) if "attained" in document["leakage"] else limits

@@ -180,23 +180,6 @@ class LeakageCurves(Evidence):
             return self._shown(at, direction, self.upper.curve(at, direction), self.lower.curve(at, direction))
         return self._shown(at, direction, self.pairs.curves.worst(self.pairs.curve(at, direction)).ravel())
 
-    def pair_curve(self, step: int, state: str, other: str, direction: Direction = "temporal") -> PrivacyCurve:
-        """The delta of every epsilon of one state against another at a step: an upper bound, without a lower one.
-
-        Raises
-        ------
-        InputError
-            There is no such step, state or direction, the states are equal, or there is one curve for all pairs.
-        """
-        at, run = self.checked_step(step, direction), self._of_pairs()
-        for name in (state, other):
-            if name not in self.states:
-                raise InputError(f"expected one of the states {', '.join(self.states)}, got {name!r}")
-        if state == other:
-            raise InputError(f"expected two different states, got {state!r} twice")
-        curve = curve_of_pair(run.curve(at, direction), self.states.index(state), self.states.index(other))
-        return self._shown(at, direction, curve)
-
     def metric(self, step: int, direction: Direction = "temporal") -> FloatArray:
         """The epsilon of every ordered pair at the series' delta, shape (n, n), in nats: an upper bound.
 
@@ -207,7 +190,11 @@ class LeakageCurves(Evidence):
         InputError
             There is no such step or direction, or there is one curve for all pairs.
         """
-        at, run = self.checked_step(step, direction), self._of_pairs()
+        at, run = self.checked_step(step, direction), self.pairs
+        if run is None:
+            raise InputError(
+                "expected one privacy curve for each pair of states; use ApproximateDP(delta, pairwise=True)"
+            )
         curves, n = run.curve(at, direction), len(self.states)
         found = np.zeros((n, n))
         for a, b in itertools.permutations(range(n), 2):
@@ -269,13 +256,6 @@ class LeakageCurves(Evidence):
         """Leakage of every step by one curve for all pairs."""
         found = self.upper.epsilons(direction)
         return found if self.pure is None else np.minimum(found, self.pure[direction])
-
-    def _of_pairs(self) -> Run:
-        if self.pairs is None:
-            raise InputError(
-                "expected one privacy curve for each pair of states; use ApproximateDP(delta, pairwise=True)"
-            )
-        return self.pairs
 
     def _shown(self, step: int, direction: Direction, high: FloatArray, low: FloatArray | None = None) -> PrivacyCurve:
         pure = math.inf if self.pure is None else float(self.pure[direction][step])

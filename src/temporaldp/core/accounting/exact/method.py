@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from temporaldp.base.errors import BudgetError
 from temporaldp.base.progress import effort, estimated, part
-from temporaldp.base.values import SAME_SIDES, FloatArray, IntArray, compared_by_value, real_number
+from temporaldp.base.values import SAME_SIDES, FloatArray, IntArray, real_number
 from temporaldp.core.accounting.exact.arrivals import (
     ExactArrivals,
     Largest,
@@ -53,7 +53,6 @@ from temporaldp.core.accounting.protocol import (
     Odometer,
     Planner,
     Side,
-    SupremumEvidence,
     budgets,
     constant_matrix,
     largest_limits,
@@ -66,32 +65,6 @@ from temporaldp.core.mechanisms.likelihood_box import intervals
 SMALLER_RESERVES = (0.0, 0.01, 1.0)
 """Shares of the largest reserve that are given up, one after the other, where a correlation remembers for so long that a larger
 one has no certificate."""
-
-
-@compared_by_value
-@dataclass(frozen=True, slots=True, eq=False)
-class ExactLimits(SupremumEvidence):
-    """Lower bounds of exact suprema, and their pair of states, for a single user or the one with the largest.
-
-    Parameters
-    ----------
-    backward, forward, temporal : float
-        Leakage that some horizon comes arbitrarily close to; within 1e-9 (relative) of a certified supremum of a first-order
-        chain.
-    pair : tuple of two str
-        The two states that past and future together distinguish best; those of the direction without a supremum, if any. None
-        for a longer memory.
-    """
-
-    backward: float
-    forward: float
-    temporal: float
-    pair: tuple[str, str] | None = None
-
-    @property
-    def attained(self) -> ExactLimits:
-        """These numbers."""
-        return self
 
 
 class Exact(Accounting[Releases, Any]):
@@ -245,13 +218,11 @@ class Exact(Accounting[Releases, Any]):
             return paper
         known = [one for one in (past, future) if one is not None]
         if any(one.rollouts is None for one in known):
-            worst = max(known, key=lambda one: (one.rollouts is None, one.attained))
-            both = Limit(max(one.attained for one in known), paper.temporal, worst.pair)
+            both = Limit(max(one.attained for one in known), paper.temporal, known[0].pair)
         else:
             both = both_limits(known[0], known[1], release, paper.temporal) if len(known) == 2 else known[0]
         alone = Limit(float(release.attained[0]), float(release.width[0]), 1)
         before, after = past or alone, future or alone
-        i, j = divmod(both.pair, len(user.states))
         return Limits(
             before.proved,
             after.proved,
@@ -261,7 +232,7 @@ class Exact(Accounting[Releases, Any]):
                 one.attained == one.proved or one.attained >= (1.0 - SAME_SIDES) * one.proved
                 for one in (before, after, both)
             ),
-            evidence=ExactLimits(before.attained, after.attained, both.attained, (user.states[i], user.states[j])),
+            lower=Attained(*np.array([before.attained, after.attained, both.attained])),
         )
 
     def limits(self, users: Sequence[Adversary], release: Releases) -> Limits:
@@ -285,7 +256,7 @@ class Exact(Accounting[Releases, Any]):
         worst = largest_limits(list(found.values()))
         past, future, both = (float(level) for level in largest)
         number = list(found)[worst.worst]
-        return Limits(past, future, both, number, worst.certified, found[number].evidence)
+        return Limits(past, future, both, number, worst.certified, found[number].lower)
 
     def plan_margin(self, alpha: float, horizon: int, n_states: int) -> float:
         """Share of alpha that plans leave unspent: a little more than a filter leaves at most."""

@@ -1,4 +1,4 @@
-"""The largest exact leakage so far of one user, and the leakage of every step, while budgets are chosen one by one.
+"""The largest exact leakage so far of one user, while budgets are chosen one by one.
 
 TPL of recent steps is computed anew after every spend, when it is asked for. The largest one alone needs few pairs: any other
 pair is compared with the largest sum so far by the sign of one rollout. Once rollouts prove that no later likelihoods within a
@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +25,7 @@ from temporaldp.core.accounting.exact.arrivals import Releases, one_direction, p
 from temporaldp.core.accounting.exact.incoming import LEAST_KEPT, Incoming, OnlineProblem, Transitions
 from temporaldp.core.accounting.exact.search import Cells, largest
 from temporaldp.core.accounting.kept_state import packed, unpacked
-from temporaldp.core.accounting.protocol import Leakage, Odometer
+from temporaldp.core.accounting.protocol import Odometer
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.kernels.chain import LARGEST_LEVEL, Chain
 from temporaldp.core.kernels.rollouts import upper
@@ -46,7 +46,7 @@ SAME_BUDGET = 1e-12
 
 @dataclass(slots=True, eq=False, repr=False)
 class ExactOdometer(Odometer):
-    """BPL, FPL and TPL of every step so far, few of which change with a further step.
+    """The largest TPL so far; few steps change with a further one.
 
     A step is final once no later steps whose forward leakage is at most a ceiling can raise it.
 
@@ -65,10 +65,8 @@ class ExactOdometer(Odometer):
         Bound of the forward leakage for which steps are final, in nats; at least the largest TPL.
     largest, time : float, int
         The largest TPL of final steps, and the first step that has it.
-    final : list of arrays, shape (3, steps), or None
-        BPL, FPL and TPL of final steps; None where they are not known, after a state was restored or the ceiling was exceeded.
-    current : array, shape (3, k), or None
-        BPL, FPL and TPL of the steps that are not final, in nats, upper bounds; None until they are needed.
+    current : array, shape (k,), or None
+        TPL of the steps that are not final, in nats, upper bounds; None until they are needed.
     _tried : tuple, or None
         The last budget that `worst_with` was asked for, and the odometer after it: mostly it is spent next.
     """
@@ -82,7 +80,6 @@ class ExactOdometer(Odometer):
     ceiling: float = 0.0
     largest: float = 0.0
     time: int = 0
-    final: list[FloatArray] | None = field(default_factory=list)
     current: FloatArray | None = None
     _tried: tuple[float, ExactOdometer] | None = None
 
@@ -94,7 +91,7 @@ class ExactOdometer(Odometer):
         return cls(problem, past, np.zeros(0), nothing, nothing)
 
     def __copy__(self) -> Self:
-        return replace(self, final=None if self.final is None else list(self.final), _tried=None)
+        return replace(self, _tried=None)
 
     def extend(self, releases: Sequence[float]) -> None:
         """Add the budgets of the next steps."""
@@ -111,7 +108,6 @@ class ExactOdometer(Odometer):
             else:  # too large for rollouts
                 self.largest, self.time = self.worst()
                 self.largest += epsilon
-                self.final = None
                 self.n_steps += 1
                 self._keep(len(self.spent))
 
@@ -120,7 +116,7 @@ class ExactOdometer(Odometer):
 
         (0, 0) before the first step. Within 3e-12 of `temporal_leakage`.
         """
-        temporal = self._largest_sums() if self.current is None else self.current[2]
+        temporal = self._largest_sums() if self.current is None else self.current
         best = max(self.largest, float(temporal.max(initial=0.0)))
         if self.largest >= best * (1.0 - SAME_BUDGET):
             return best, self.time
@@ -140,20 +136,8 @@ class ExactOdometer(Odometer):
         past = self.past.adopted(problem, problem.backward, self.n_steps)
         return replace(copy(self), problem=problem, past=past)
 
-    def leakage(self, spent: Sequence[float]) -> Leakage | None:
-        """BPL, FPL and TPL of every step so far, upper bounds; `spent` is all budgets so far.
-
-        Within 3e-12 of `temporal_leakage`, in nats or as a share. None where the leakage of final steps is not known, or some
-        step leaks more than the ceiling that they rest on.
-        """
-        current, has_final = self._current(), self.n_steps > len(self.spent)
-        if self.final is None or (has_final and float(current[1:].max(initial=0.0)) > self.ceiling):
-            return None
-        self.final = [np.concatenate((*self.final, np.zeros((3, 0))), axis=1)]
-        return Leakage(*np.concatenate((self.final[0], current), axis=1))
-
     def saved(self) -> dict[str, Any]:
-        """The odometer as JSON values, without the matrices and what is final."""
+        """The odometer as JSON values, without the matrices."""
         numbers = {name: getattr(self, name) for name in NUMBERS}
         arrays = [packed(one) for one in (self.spent, self.arrived, self.rho)]
         return {**numbers, "arrays": arrays, "past": self.past.saved(), "matrices": self.problem.order}
@@ -166,14 +150,14 @@ class ExactOdometer(Odometer):
         spent, arrived, rho = map(unpacked, document["arrays"])
         numbers = {name: document[name] for name in NUMBERS}
         past = Incoming.restored(document["past"])
-        return cls(problem, past, spent, arrived, rho, **numbers, final=None)
+        return cls(problem, past, spent, arrived, rho, **numbers)
 
     def _add(self, epsilon: float) -> None:
         """Add the budget of the next step."""
         problem, arrived = self.problem, self.past.leakage[None]
         self.n_steps += 1
         if problem.n < 2:
-            self._close(np.full((3, 1), epsilon), self.n_steps - 1)
+            self._close(np.array([epsilon]), self.n_steps - 1)
             return
         self.past = self.past.after(problem, problem.backward, epsilon, self.n_steps, close=True)
         self.spent, self.current = np.append(self.spent, epsilon), None
@@ -181,19 +165,13 @@ class ExactOdometer(Odometer):
         if problem.forward is None or self.n_steps % LOOK_AHEAD == 0:
             found, self.rho = self._computed()
             done = len(self.spent) if problem.forward is None else self._count_final(problem.forward, found)
-            self._close(found[:, :done], self.n_steps - len(self.spent))
+            self._close(found[2, :done], self.n_steps - len(self.spent))
             self._keep(done)
 
     def _keep(self, first: int) -> None:
         """Keep the steps from this one on, of those that are not final."""
         self.spent, self.arrived, self.rho = self.spent[first:], self.arrived[first:], self.rho[first:]
         self.current = None
-
-    def _current(self) -> FloatArray:
-        """BPL, FPL and TPL of the steps that are not final, shape (3, k). A call changes no later number."""
-        if self.current is None:
-            self.current, _ = self._computed()
-        return self.current
 
     def _future(self, side: Transitions) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
         """The steps that are not final, the last first: numbers of the matrices into each, factors, budgets, arrived."""
@@ -207,7 +185,8 @@ class ExactOdometer(Odometer):
         side = self.problem.forward
         # Coefficients of all pairs at all steps that are not final, up to which each is compared by itself
         if side is None or not 0 < self.rho.size * self.problem.n <= (1 << 17):
-            return np.asarray(self._current()[2])
+            self.current = self._computed()[0][2]
+            return self.current
         into, up, epsilons, arrived = self._future(side)
         chain, (i, j) = side.chain(into, up, np.cumsum(epsilons) * (1.0 + len(epsilons) * U)), self.problem.pairs
         # Own part and incoming leakage of each pair at each step, the last step first, after which nothing follows
@@ -264,13 +243,12 @@ class ExactOdometer(Odometer):
         needed = max(float(found[1:].max()), self.largest)
         if needed > self.ceiling:  # seldom, for steps that are final already rest on the former ceiling
             self.ceiling = min(2.0 * needed, LARGEST_LEVEL)
-            self.final = None if self.n_steps > len(into) else self.final
         spread = np.full(len(into) + 1, self.ceiling * (1.0 + 2.0 * FINAL[-1]) + 10.0 * FINAL[-1])
         chain = side.chain(np.append(0, into), np.append(math.expm1(spread[0]), up), spread)
         for times, share in enumerate(FINAL):
             done = self._n_final(chain, epsilons, arrived, forward, temporal, share)
             if len(into) - done <= 2.0 * (times + 1) * side.memory + LEAST_KEPT + LOOK_AHEAD:
-                found[1:, :done] += share * np.maximum(found[1:, :done], 1.0)
+                found[2, :done] += share * np.maximum(found[2, :done], 1.0)
                 return done
         return 0
 
@@ -296,10 +274,8 @@ class ExactOdometer(Odometer):
         return int(np.argmin(np.append(final[::-1], False)))
 
     def _close(self, values: FloatArray, first: int) -> None:
-        """Take note of final steps, of which the oldest has this number."""
-        best = float(values[2].max(initial=0.0))
+        """Take note of the TPL of final steps, of which the oldest has this number."""
+        best = float(values.max(initial=0.0))
         if best > self.largest * (1.0 + SAME_BUDGET):
-            self.time = first + int(np.argmax(values[2] >= best * (1.0 - SAME_BUDGET)))
+            self.time = first + int(np.argmax(values >= best * (1.0 - SAME_BUDGET)))
         self.largest = max(self.largest, best)
-        if self.final is not None:
-            self.final.append(values)

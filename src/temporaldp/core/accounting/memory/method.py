@@ -23,7 +23,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from temporaldp.base.progress import progressed
 from temporaldp.base.values import FloatArray, compared_by_value, copy_in
-from temporaldp.core.accounting.exact.method import EXACT, ExactLimits
+from temporaldp.core.accounting.exact.method import EXACT
 from temporaldp.core.accounting.margins import CONSTANT_MARGIN
 from temporaldp.core.accounting.memory.online import RepeatedFilter, RepeatedOdometer
 from temporaldp.core.accounting.monotone_search import largest_in_few_tries
@@ -175,10 +175,8 @@ class LongerMemory(Accounting[FloatArray, MemoryArrivals | None]):
             return Limits(first, last, np.inf)
         assert isinstance(user, LiftedAdversary)
         found = MemoryLeakage(user.chain, release, past, future)
-        lowest = [float(one[0]) for one in found.attained]
-        known = ExactLimits(lowest[0], lowest[1], lowest[2])
         first, last, both = (epsilon + float(one.max(initial=0.0)) for one in found.proved)
-        return Limits(first, last, both, evidence=known)
+        return Limits(first, last, both, lower=Attained(*np.array(found.attained)[:, 0]))
 
     def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """The largest sustainable epsilon, to a thousandth; 0 where none is found."""

@@ -34,17 +34,15 @@ class RepeatedOdometer(Odometer):
 
     def worst(self) -> tuple[float, int]:
         """The largest TPL so far and the first step that has it; (0, 0) before the first step."""
-        return _worst(self.leakage(self.releases)) if self.releases else (0.0, 0)
+        if not self.releases:
+            return 0.0, 0
+        if self._known is None:
+            self._known = self.series(self.releases)
+        return _worst(self._known)
 
     def worst_with(self, release: float) -> tuple[float, int]:
         """The largest TPL and its step if `release` came next."""
         return _worst(self.series([*self.releases, release]))
-
-    def leakage(self, spent: Sequence[float]) -> Leakage:
-        """The leakage of every step so far."""
-        if self._known is None:
-            self._known = self.series(self.releases)
-        return self._known
 
     def series(self, releases: Sequence[float]) -> Leakage:
         """The leakage of these releases."""

@@ -10,7 +10,7 @@ b_t     ``K_B(b_{t-1}) + e_t D``: evidence of the releases up to t about each pa
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,12 +18,12 @@ from numpy.typing import ArrayLike
 
 from temporaldp.base.errors import InputError
 from temporaldp.base.names import labels_of, state_names
-from temporaldp.base.values import FloatArray, compared_by_value
+from temporaldp.base.values import FloatArray
 from temporaldp.core.accounting.exact.arrivals import Releases
 from temporaldp.core.accounting.exact.method import EXACT, Exact
 from temporaldp.core.accounting.interval.method import IntervalBound
 from temporaldp.core.accounting.pairwise import PairwiseAccounting, PairwiseLeakage
-from temporaldp.core.accounting.protocol import SIDES, Accounting, Limits, Side, SupremumEvidence
+from temporaldp.core.accounting.protocol import SIDES, Accounting, Limits, Side
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.adversary import exactly_known
 from temporaldp.core.kernels.lifting import Trees, lifted, no_trees, off_diagonal
@@ -136,11 +136,11 @@ class MetricPrivacy(_ByDistances, PairwiseAccounting[FloatArray]):
     ) -> Limits:
         """The largest entry of each sum, with the metrics that prove it."""
         found = super().supremum_leakage(user, past, release, future)
-        certificates = (
+        certificates = tuple(
             one[0] + release[0] * self.distances if one and getattr(user, side) else None
             for side, one in zip(SIDES, (past, future), strict=True)
         )
-        return found if user.states is None else replace(found, evidence=MetricLimits(*certificates))
+        return found if user.states is None else replace(found, evidence=certificates)
 
     def steps(self, user: Adversary) -> MetricSteps:
         """Return the steps of one user."""
@@ -177,19 +177,6 @@ class MetricSteps:
         apart = off_diagonal(len(arrived))
         # Share of the largest entry, and so much for every state, by which a metric is raised: more than a lifting rounds
         return arrived + (8e-14 * float(arrived.max()) + (2.0**-50) * (len(arrived) + 8)) * apart
-
-
-@compared_by_value
-@dataclass(frozen=True, slots=True, eq=False)
-class MetricLimits(SupremumEvidence):
-    """The certificates of suprema under a metric, for a single user.
-
-    ``backward`` and ``forward`` have shape (n, n): metrics that one more step ``b -> K(b) + e D`` does not raise anywhere, so
-    that no horizon does. None where none was found (the supremum is then inf) or nothing is known.
-    """
-
-    backward: FloatArray | None
-    forward: FloatArray | None
 
 
 class IntervalMetric(_ByDistances, IntervalBound):
