@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from temporaldp.base.display import number
 from temporaldp.base.errors import PlanError
 from temporaldp.base.values import plural, refuse
 from temporaldp.core.correlation.provenance import UNSTATED
+from temporaldp.publish.deployment.wording import STEPS_A_YEAR
 from temporaldp.publish.project.budgets import ObservedBudget, observed_budgets
 from temporaldp.publish.project.inputs import absences
 from temporaldp.publish.report import sentences as s
@@ -81,9 +83,11 @@ def budget(
     )
     if history is not None:  # whatever a project file has in its place
         settings = settings.model_copy(update={"study": settings.study.model_copy(update={"stays": ()})})
-    step = settings.deployment.every or "step"
+    every = settings.deployment.every
+    step = every or "step"
     with working("accounting"):
-        level, rows, inputs = observed_budgets(settings, epsilon, step)
+        days = math.inf if every is None else 366.0 / STEPS_A_YEAR[every]
+        level, rows, inputs = observed_budgets(settings, epsilon, step, days)
     horizon = settings.privacy.horizon
     worst = min(rows, key=lambda row: row.granted) if epsilon is None else max(rows, key=lambda row: row.leaked)
     if epsilon is None and not worst.granted:

@@ -14,7 +14,6 @@ from temporaldp.core.accounting import Exact, PaperBound, leakage_supremum, temp
 from temporaldp.core.correlation import Adversaries, Adversary, Population, lazy_walk
 from temporaldp.core.planning import refresh_interval, sustainable_budget
 from temporaldp.core.planning.refresh import NEAR_PROMISE
-from temporaldp.publish.deployment.wording import STEPS_A_YEAR, Period
 from temporaldp.publish.project.inputs import Inputs, gather
 from temporaldp.publish.report.sentences import chain, observers
 
@@ -77,7 +76,7 @@ class ObservedBudget:
 
 
 def observed_budgets(
-    settings: Settings, epsilon: float | None, step: str
+    settings: Settings, epsilon: float | None, step: str, most_days: float = math.inf
 ) -> tuple[float, list[ObservedBudget], Inputs | None]:
     """The level; a row for each probability of staying, or else for the correlation of the inputs; and these, where read.
 
@@ -89,6 +88,8 @@ def observed_budgets(
         Renewed at each step.
     step : str
         Name of a step.
+    most_days : float
+        Its length, if known, which no step of a history may exceed.
 
     Raises
     ------
@@ -111,18 +112,17 @@ def observed_budgets(
         known.append((stays, f"stays {stays:g}", f"{who} from {step} to {step}{else_move}", Adversary(walk, walk)))
     inputs = None if known else gather(settings)
     if inputs is not None:
-        _refuse_longer_steps(inputs.provenance.step, settings.deployment.every)
+        _refuse_longer_steps(inputs.provenance.step, step, most_days)
         known.append((None, chain(inputs.provenance), observers(inputs.provenance), inputs.everyone))
     return level, [_observed(*one, level, horizon, epsilon) for one in known], inputs
 
 
-def _refuse_longer_steps(step: str | None, every: Period | None) -> None:
+def _refuse_longer_steps(step: str | None, every: str, most_days: float) -> None:
     """Refuse a history whose steps are longer than those of the tables, from step to step of which people move less."""
     number, _, unit = (step or "").partition(" ")
-    if every is None or unit not in {"seconds", "months"}:
+    if unit not in {"seconds", "months"}:
         return
-    days = float(number) * (28.0 if unit == "months" else 1.0 / 86400.0)
-    if days > 366.0 / STEPS_A_YEAR[every]:
+    if float(number) * (28.0 if unit == "months" else 1.0 / 86400.0) > most_days:
         raise InputError(
             f"a step of the history is {step}, and a table is of each {every} (--every, deployment.every): within a shorter "
             "step people move less, and more leaks. Give a history with such steps, or leave --every out"
