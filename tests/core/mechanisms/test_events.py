@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dp_accounting import NeighboringRelation
 from dp_accounting import dp_event as events
 from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
@@ -27,9 +26,6 @@ ADVERSARY = Adversary(MATRIX, MATRIX)
 CERTAIN = TransitionMatrix(np.eye(2))
 
 
-RELATION = NeighboringRelation.REPLACE_ONE
-
-
 @pytest.mark.parametrize(
     ("event", "distribution"),
     [  # one contribution leaves and another comes: twice the sensitivity
@@ -39,7 +35,7 @@ RELATION = NeighboringRelation.REPLACE_ONE
     ],
 )
 def test_events_agree_with_dp_accounting_at_delta_zero(event, distribution):
-    accountant = TemporalAccountant(ADVERSARY, neighboring_relation=RELATION)
+    accountant = TemporalAccountant(ADVERSARY)
     (spent,) = accountant.spend(event).spent
     assert spent == pytest.approx(distribution.get_epsilon_for_delta(1e-9), abs=4e-4)
 
