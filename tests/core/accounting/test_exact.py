@@ -249,7 +249,7 @@ def test_known_numbers(known):
 def test_known_suprema(known):
     found = leakage_supremum(known_adversary(known), known["epsilon"])
     for direction in DIRECTIONS:
-        for side in (found, found.evidence):
+        for side in (found, found.lower):
             assert getattr(side, direction) == pytest.approx(known[direction], rel=1e-9)
 
 

@@ -334,7 +334,7 @@ def test_long_series_approach_the_supremum_from_below(sleep, epsilon):
     for direction in DIRECTIONS:
         reached = getattr(series, direction).max()
         assert reached <= getattr(limit, direction) <= reached * (1.0 + 1e-9) + 1e-12
-        assert getattr(exact.evidence, direction) <= getattr(limit, direction) <= getattr(paper, direction)
+        assert getattr(exact.lower, direction) <= getattr(limit, direction) <= getattr(paper, direction)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5])

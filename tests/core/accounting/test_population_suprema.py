@@ -64,7 +64,7 @@ def test_suprema_agree_with_long_series_in_60_digit_arithmetic(kind):
         found = leakage_supremum(everybody[k], 0.3)
         exact = 0.3 + sum(defined_by_sign_rule([way] * 50, low, high) for way in sides).max()
         assert exact * (1.0 - 1e-12) <= found.temporal <= exact * (1.0 + 1e-9)
-        assert exact * (1.0 - 1e-9) <= found.evidence.temporal <= exact * (1.0 + 1e-12)
+        assert exact * (1.0 - 1e-9) <= found.lower.temporal <= exact * (1.0 + 1e-12)
 
 
 def test_users_without_a_certificate_are_solved_separately():

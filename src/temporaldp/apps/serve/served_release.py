@@ -254,6 +254,10 @@ class ServedRelease:
         LedgerError
             The step could not be stored. Nothing was returned; a repeated request shows whether it was stored.
         """
+        if request.epsilon == 0.0 and self.definition.begins is None:
+            raise InputError(
+                "expected an epsilon above 0: steps are passed over only where the matrices vary from step to step (begins)"
+            )
         with self._steps.lock:
             if (
                 len(self.ledger) - len(self._guard.accountant) < STEPS_BETWEEN_CHECKPOINTS
