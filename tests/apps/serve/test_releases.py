@@ -80,7 +80,7 @@ def test_a_release_admits_what_an_accountant_admits(service):
     assert exact <= state["leakage"] * (1 + 1e-12) <= 1.0
 
 
-def test_release_of_several_models_satisfies_the_level_for_each(service):
+def test_release_of_several_models_satisfies_the_level_for_each(service, tmp_path):
     returning = of_words([[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]])
     models = {"first order": ADVERSARY, "second order": returning.adversary}
     documents = {name: one.document() for name, one in models.items()}
@@ -95,6 +95,12 @@ def test_release_of_several_models_satisfies_the_level_for_each(service):
     assert service.get(release, "?leakage=true").json["leakage"] <= 1.0
     shown = temporaldp("ledger", "show", service.store, "--release", release).stdout
     assert "2 correlations" in shown
+    made = temporaldp(
+        "report", "--ledger", service.store, "--release", release, "-o", str(tmp_path / "r.html"), "--json"
+    )
+    assert made.returncode == 0 and not json.loads(made.stdout)["is_internal"], made.stderr
+    page = " ".join((tmp_path / "r.html").read_text().split())
+    assert "move from step to step (first order, second order)" in page and "of each person" not in page
 
 
 def test_models_that_do_not_fit_the_release_are_refused_and_contradictions_are_told(service):

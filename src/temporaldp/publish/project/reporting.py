@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 from collections.abc import Callable
@@ -327,7 +328,9 @@ def _kept(ledger: Ledger, accountant: TemporalAccountant) -> Inputs:
     noted = {step + 1: recipe.provenances[0] for step, recipe in recipes_of(ledger) if step == 0 or step + 1 in changes}
     provenance = together(noted.values())
     if len(noted) <= len(changes):
-        provenance = given_matrices(kept)
+        heading = ledger.store.heading()
+        stated = json.loads((heading and heading.definition) or "{}")  # of a release of the service
+        provenance = replace(given_matrices(kept), models=tuple(stated.get("models") or ()))
     elif changes:
         sentences = [f"From step {step} on: {one.sentence}" for step, one in noted.items()]
         provenance = replace(provenance, sentence=" ".join(sentences))
