@@ -284,7 +284,13 @@ def test_report_of_a_claimed_level_and_of_an_invalid_plan(tmp_path, plan_file):
     assert shown.returncode == 0 and page.is_file()
     about = json.loads(shown.stdout)
     assert about.pop("worst_leakage") == pytest.approx(0.6631762, abs=1e-7)
-    assert about == {"report": str(page), "alpha": None, "is_satisfied": None, "is_internal": True}
+    assert about == {
+        "report": str(page),
+        "alpha": None,
+        "guarantee": "temporal",
+        "is_satisfied": None,
+        "is_internal": True,
+    }
     assert "6.6 times as much" in (tmp_path / "a.html").read_text()
     stronger = TransitionMatrix(np.eye(5) * 0.99 + 0.002, sleep_sample().states)
     save_matrix(stronger, tmp_path / "m.csv")

@@ -115,6 +115,7 @@ def test_a_report_on_a_plan_of_the_user_level_reads_no_traces(tmp_path):
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["is_satisfied"] and told["worst_leakage"] <= 1.0 and not told["is_internal"]
+    assert told["guarantee"] == "user"
     page = words((tmp_path / "page.html").read_text())
     assert "all states of a person together becomes at most 73.2 %: 1 nat, for every correlation" in page
     assert "temporal privacy leakage of a step" not in page

@@ -89,6 +89,7 @@ def report(
                 "report": target,
                 "worst_leakage": evidence.leakage.worst,
                 "alpha": evidence.alpha,
+                "guarantee": str(evidence.guarantee),
                 "is_satisfied": evidence.is_satisfied,
                 "is_internal": bool(evidence.internal),
             }
