@@ -135,6 +135,8 @@ def _matrices(ledger):
         ((*SHARE, "--shares", "sleep=0.6,places=0.6"), "at most 1 together"),
         ((*SHARE, "--shares", "sleep=most,places=0.6"), "--shares: release.shares"),
         ((*SHARE, "--shares", "sleep"), "expected NAME=NUMBER"),
+        ((*SHARE, "--set", "correlation.confidence=0.95"), "leave out other keys of correlation"),
+        ((*SHARE, "--set", "privacy.horizon=9"), "privacy.horizon, renew and bound"),
         (
             (*SHARE[:5], "--table", "sleep", "--table", "places"),
             "expected --table NAME=HISTORY",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 
@@ -9,6 +10,8 @@ import pytest
 
 import temporaldp as tdp
 from command import refused, temporaldp
+from temporaldp.core.correlation import Provenance
+from temporaldp.publish.report.sentences import guarantee_with_odds
 
 STATES = ["--set", "traces.states=a,b"]
 USER = ["--alpha", "1", "--horizon", "4", "--set", "privacy.guarantee=user", *STATES]
@@ -58,6 +61,27 @@ def test_states_that_a_protected_table_determined_are_warned_of(tmp_path, more, 
         "the list of states was taken from the protected table" in one for one in json.loads(done.stdout)["warnings"]
     )
     assert told == is_warned == ("the list of states was taken" in words((tmp_path / "out.md").read_text().lower()))
+
+
+def test_no_hash_of_a_history_that_is_the_protected_table_is_kept(tmp_path):
+    """A user level needs none, so that nobody compares them, or the comparison leaves the history out."""
+    table(tmp_path / "now.csv", 30, 4)
+    (tmp_path / "older.csv").write_text((tmp_path / "now.csv").read_text().rpartition("p29,3")[0])
+    hashes = [hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in ("now.csv", "older.csv")]
+    for n, more in enumerate(([], ["--set", "release.estimates=single"])):
+        asked = ["release", "now.csv", *USER, "--history", "older.csv", *more, "--ledger", f"{n}.db", "-o", f"{n}.csv"]
+        done = temporaldp(*asked, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert not any(one.encode() in (tmp_path / f"{n}.db").read_bytes() for one in hashes)
+
+
+def test_the_user_level_counts_what_was_learned_for_estimates():
+    released = tdp.ReleasedHistograms(
+        [[5.0, 5.0]] * 2, [0.1, 0.2], [20.0, 10.0], ("a", "b"), ("0", "1"), 1.0, accounting=tdp.Exact()
+    )
+    known, learnt = Provenance("history", "A survey."), Provenance("learnt", "Learned.", (("one", 0.5),))
+    assert "in these tables: at most 0.3 nats" in guarantee_with_odds(released, known, known)
+    assert "and the learned correlation: at most 0.8 nats" in guarantee_with_odds(released, known, learnt)
 
 
 def test_counts_that_were_drawn_are_written_where_estimates_fail(tmp_path):
