@@ -17,6 +17,7 @@ from temporaldp.core.correlation.documents import adversary_from
 from temporaldp.core.correlation.provenance import UNSTATED
 from temporaldp.core.planning import Guarantee, plan_guarantee
 from temporaldp.core.planning.every_correlation import same_state
+from temporaldp.data.tables.moments import steps_between
 from temporaldp.publish.release.chain import canonical
 from temporaldp.publish.report.sentences import observers
 
@@ -164,7 +165,7 @@ class Definition(Strict):
                 f"expected a histogram of the models' {n_states} states, got n_states {self.mechanism.n_states}"
             )
         is_constant = all(known.is_constant for one in models.values() for known in one.directions)
-        lengths = {one.n_steps for one in models.values()} - {None}
+        lengths, begins = {one.n_steps for one in models.values()} - {None}, self.begins or ""
         refuse(
             (
                 not is_constant and None in {self.step, self.begins},
@@ -178,6 +179,10 @@ class Definition(Strict):
                 InputError(
                     f"expected the models' number of steps as horizon, {', '.join(map(str, lengths))}, got {self.horizon}"
                 ),
+            ),
+            (
+                not is_constant and steps_between(self.step or "1", begins, begins) is None,
+                InputError(f"expected a time of which steps of {self.step} follow as begins, got {self.begins!r}"),
             ),
         )
 

@@ -123,11 +123,6 @@ class Calendar:
                 f"time {label!r} is only {in_words(before, label)} after {before!r}, less than one step ({self._step}): a "
                 "correlation over another length of time does not apply to it; leave it out"
             )
-        if self._has_phases and self._step is not None and between is None:
-            raise InputError(
-                f"it is unknown how many steps ({self._step}) {label!r} is after {before!r}, and the correlation varies from "
-                "step to step: give times of one kind, whose distance is known"
-            )
         if self._has_phases and between is not None and between > 1.0 + JITTER:
             raise InputError(
                 f"time {label!r} is {between:.4g} steps after {before!r}: the correlation varies from step to step, so "
