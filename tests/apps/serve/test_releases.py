@@ -117,7 +117,7 @@ def test_models_that_do_not_fit_the_release_are_refused_and_contradictions_are_t
     terms = {"models": {"a": clock.document()}, "backward": None, "forward": None, "horizon": 8, "step": "3600 seconds"}
     assert service.ask.post("/v1/releases", DEFINITION | terms, token=service.own).status == 422  # at which phase?
     uncountable = service.ask.post("/v1/releases", DEFINITION | terms | {"begins": "hour 1"}, token=service.own)
-    assert uncountable.status == 422 and "steps of 3600 seconds follow" in uncountable.json["detail"]
+    assert uncountable.status == 422 and "from which steps of 3600 seconds can be counted" in uncountable.json["detail"]
     release = service.create(**terms, begins="2024-03-04T05:00")
     counted, spent = TemporalAccountant(clock), (0.1, 0.0, 0.3)
     counted.spend(spent)

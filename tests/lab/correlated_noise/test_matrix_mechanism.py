@@ -105,8 +105,8 @@ def test_bound_covers_the_leakage_summed_over_all_paths():
 
 
 def test_moves_long_ago_count_where_the_longest_difference_cancels():
-    """Noise that is small for the first 20 steps alone; states differ by at least as much as the last move among them shows."""
-    stay, weights = 0.999, np.where(np.arange(120) < 20, 1.0, 1e-3)
+    """Noise that is small at steps 1 to 20 alone; states differ by at least as much as the last move among them shows."""
+    stay, weights = 0.999, np.where(np.isin(np.arange(120), range(1, 21)), 1.0, 1e-3)
     changes = weights[:, None] * (np.eye(120) - np.eye(120, k=-1))
     series = leakage([[stay, 1.0 - stay], [1.0 - stay, stay]], MatrixMechanism(changes, gaussian(0.1)), 1e-3)
     # Pr(state at step 19) after one move among the first 20, given the state at step 119, and the same without noise

@@ -64,7 +64,7 @@ def test_states_that_a_protected_table_determined_are_warned_of(tmp_path, more, 
 
 
 def test_no_hash_of_a_history_that_is_the_protected_table_is_kept(tmp_path):
-    """A user level needs none, so that nobody compares them, or the comparison leaves the history out."""
+    """A user level needs no history, so it is not compared, or the comparison leaves it out."""
     table(tmp_path / "now.csv", 30, 4)
     (tmp_path / "older.csv").write_text((tmp_path / "now.csv").read_text().rpartition("p29,3")[0])
     hashes = [hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in ("now.csv", "older.csv")]

@@ -12,7 +12,7 @@ from temporaldp.base.names import listed, printable
 from temporaldp.base.values import SMALLEST, refuse
 from temporaldp.core.accounting import TemporalAccountant
 from temporaldp.core.accounting.methods import accounting_from
-from temporaldp.core.correlation import Adversary, IntervalMatrix, TransitionMatrix
+from temporaldp.core.correlation import Adversary, IntervalMatrix, Population, TransitionMatrix
 from temporaldp.core.correlation.documents import adversary_from
 from temporaldp.core.correlation.provenance import UNSTATED
 from temporaldp.core.planning import Guarantee, plan_guarantee
@@ -143,29 +143,26 @@ class Definition(Strict):
 
     def stated(self) -> dict[str, str | None]:
         """The guarantee, the observers for whom it holds, and a warning where matrices contradict each other."""
-        known, kept = self.adversary(), Guarantee.of(self.guarantee)
-        each = known if isinstance(known, dict) else {"": known}
-        models = f", by any of {listed(list(each))}" if self.models else ""
+        each, kept = self._adversaries(), Guarantee.of(self.guarantee)
+        models = f", by any of {listed(list(self.models))}" if self.models else ""
         condition = (
-            f"{observers(UNSTATED.with_directions_of(each.values()))}{models}"
-            if kept.is_temporal
-            else kept.wording.condition
+            f"{observers(UNSTATED.with_directions_of(each))}{models}" if kept.is_temporal else kept.wording.condition
         )
-        warning = next((one.contradiction for one in each.values() if one.contradiction), None)
+        warning = next((one.contradiction for one in each if one.contradiction), None)
         return {"guarantee": self.guarantee, "condition": condition, "warning": warning}
 
     def require_fitting(self) -> None:
         """Refuse models that do not fit what is published (`InputError`); the terms of a known release fitted then."""
-        models = self.adversary()
-        if not isinstance(models, dict):
+        models = self._adversaries()
+        if not self.models:
             return
-        n_states = max(len(one.shown.states or ()) for one in models.values())
+        n_states = max(len(one.shown.states or ()) for one in models)
         if isinstance(self.mechanism, Histogram) and self.mechanism.n_states != n_states:
             raise InputError(
                 f"expected a histogram of the models' {n_states} states, got n_states {self.mechanism.n_states}"
             )
-        is_constant = all(known.is_constant for one in models.values() for known in one.directions)
-        lengths, begins = {one.n_steps for one in models.values()} - {None}, self.begins or ""
+        is_constant = all(known.is_constant for one in models for known in one.directions)
+        lengths, begins = {one.n_steps for one in models} - {None}, self.begins or ""
         refuse(
             (
                 not is_constant and None in {self.step, self.begins},
@@ -182,9 +179,14 @@ class Definition(Strict):
             ),
             (
                 not is_constant and steps_between(self.step or "1", begins, begins) is None,
-                InputError(f"expected a time of which steps of {self.step} follow as begins, got {self.begins!r}"),
+                InputError(
+                    f"expected begins to be a time from which steps of {self.step} can be counted, got {self.begins!r}"
+                ),
             ),
         )
+
+    def _adversaries(self) -> tuple[Adversary, ...]:
+        return Population.of(self.adversary()).users
 
     def adversary(self) -> Adversary | dict[str, Adversary]:
         """Adversary of the definition, or one for each model.

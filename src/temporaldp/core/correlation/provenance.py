@@ -76,7 +76,7 @@ class Provenance:
                 f"expected a correlation whose source is one of {', '.join(get_args(Kind))}, got {self.source!r}"
             )
         named = all(name and math.isfinite(epsilon) and epsilon > 0.0 for name, epsilon in self.spends)
-        has_none = self.source not in {"learnt", "protected"}  # what was learned may stand beside what is not private
+        has_none = self.source not in {"learnt", "protected"}  # with what was learned, some may not be private
         if not named or (self.source == "learnt" and not self.spends) or (has_none and self.spends):
             raise InputError(  # without names, two could be taken for one
                 f"expected the name of a spend and its epsilon > 0 for a learned correlation, and no spends for others, "

@@ -196,7 +196,7 @@ def _left(traces: Rows, away: str | None, has_state: str, more: str) -> Rows:
         raise TraceError(
             f"column {traces.state!r} has no value in {traces.place(found['row'])} ({plural(found['n'], 'such cell')}), from "
             "where on the person was not observed; with fill='last' that is a state: give it a name (absent='away', "
-            "--set traces.absent=away). A release whose states are fixed already leaves such rows out (traces.where)"
+            "--set traces.absent=away). For a release whose states are fixed, leave such rows out (traces.where)"
         )
     return traces
 

@@ -92,7 +92,7 @@ class ReleaseSetup:
             None if self.public is None else self.public.provenance.warning,
         ]
         known, plan = self.settings, self.plan
-        # A correlation has states of its own, unless it is a stated range; other guarantees have none, also beside a history
+        # A correlation has states of its own, unless it is a stated range; other guarantees have none, also with a history
         is_alone = not known.has_correlation if plan is None else not plan.guarantee.is_temporal
         of_table = is_alone or "stated" in {self.source.source, self.provenance.source}
         if of_table and not (known.traces.has_domain or known.release.table):
