@@ -259,7 +259,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 9_042, "base + data": 3_593, "lab": 1_027, "publish": 4_910, "apps": 2_283, "in all": 20_865}
+LIMITS = {"core": 9_042, "base + data": 3_593, "lab": 1_027, "publish": 4_910, "apps": 2_284, "in all": 20_865}
 """The most statements of each wing."""
 
 
