@@ -94,12 +94,13 @@ CASES = (
     Case(
         "google_mobility.yaml",
         "Google, Community Mobility: the count of people at work",
-        "--states work,elsewhere --tables country=0.11,state=0.11,county=0.22 " + MOBILITY_OPTIONS,
+        "--states work,elsewhere --unit binary-count --tables country=0.11,state=0.11,county=0.22 " + MOBILITY_OPTIONS,
         "accounting.composition: of the workplaces metrics, epsilon is 0.11 for country or region and for state, 0.22 for county, and "
         '"A user contributes at most once per geographic level". So the secret "more than one hour at work, or not" enters three '
         "counts. The days are those of data_source_type_details.",
         {
             "states": ("work", "elsewhere"),
+            "unit": "binary-count",
             "tables": {"country": 0.11, "state": 0.11, "county": 0.22},
             **MOBILITY_DAYS,
         },

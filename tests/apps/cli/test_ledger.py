@@ -125,6 +125,15 @@ def test_report_on_a_ledger_states_how_to_reproduce_it(days):
         assert "morning" not in str(ledger.events)
 
 
+def test_a_ledger_keeps_what_its_release_warned_of(days):
+    asked = ("--alpha", "1", "--horizon", "10", "--set", "privacy.guarantee=user", "--ledger", "user.db")
+    run(days, "release", "morning.csv", *asked, "-o", "out.csv")
+    run(days, "report", "--ledger", "user.db", "-o", "report.html")
+    warned = "list of states was taken from the protected table"
+    assert warned in run(days, "ledger", "show", "user.db").stderr.replace("\n", " ")
+    assert warned in (days / "report.html").read_text()
+
+
 def test_another_correlation_is_another_recipe(days):
     run(days, "release", "morning.csv", *EXACT, "-o", "out.parquet")
     (days / "second.csv").write_text((days / "past.csv").read_text())

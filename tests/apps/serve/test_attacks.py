@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import socket
 import time
 from datetime import UTC, datetime, timedelta
@@ -54,8 +55,8 @@ DEEP = b'{"epsilon":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 
 BODIES = {
     "deep": (DEEP, {400, 422}),
-    "nan": (b'{"epsilon": NaN}', {422}),
-    "infinity": (b'{"epsilon": Infinity}', {422}),
+    "nan": (b'{"epsilon": NaN}', {400}),
+    "infinity": (b'{"epsilon": Infinity}', {400}),
     "overflow": (b'{"epsilon": 1e999}', {422}),
     "negative": (b'{"epsilon": -0.1}', {422}),
     "zero": (b'{"epsilon": 0}', {422}),
@@ -100,6 +101,14 @@ DEFINITIONS = {
     "repeated names": {"states": ["a", "a", "b"]},
     "name": {"name": "\u0000"},
 }
+
+
+def test_a_number_that_no_json_has_is_refused_in_every_place(ask, own, store):
+    """Of a model, too, whose document is stored as it came."""
+    before, model = n_releases(store), {"kind": "adversary", "note": math.nan}
+    body = json.dumps(DEFINITION | {"backward": None, "forward": None, "models": {"day": model}}).encode()
+    require_refused(ask("POST", "/v1/releases", body=body, token=own), 400)
+    assert n_releases(store) == before
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)

@@ -155,7 +155,7 @@ def test_limits_come_first_and_assumptions_are_complete(load):
     assert "do not show that the differential privacy of the deployment is broken" in " ".join(card.explained("limits"))
     assert "The record does not show whether a chain" in " ".join(card.explained("limits"))
     assumed = " ".join(card.explained("assumptions"))
-    for part in ("home, away", "0.6 to 0.95", "365 days", "One step is a day", "one unit apart"):
+    for part in ("home, away", "0.6 to 0.95", "365 days", "One step is a day", "two units apart"):
         assert part in assumed
     assert list(card.to_dict())[-1] == "to_publisher"
     json.dumps(card.to_dict(), allow_nan=False)
@@ -234,13 +234,13 @@ def test_a_matrix_in_place_of_a_range(load):
     card = load().card(correlation=adversary, correlation_name="matrix.csv")
     assert card.asked.states == ("home", "away")
     assert card.stays == pytest.approx((0.75 * 0.9 + 0.25 * 0.7,))
-    assert 1.0 < card.over_time[0] <= 2.0 * fixed_point(0.9, 0.7, 1.0) - 1.0 + 1e-9
+    assert 2.0 < card.over_time[0] <= 2.0 * fixed_point(0.9, 0.7, 2.0) - 2.0 + 1e-9
     assert "matrix.csv" in " ".join(card.explained("assumptions"))
     with pytest.raises(StateError, match="states of the matrix, home, away"):
         load().card(correlation=adversary, states=("a", "b"))
     both = Adversary(sticky(2, stays=(0.7, 0.9)), sticky(2, stays=(0.7, 0.9)))
     known = load().card(correlation=both)
-    assert known.over_time[0] >= 2.0 * fixed_point(0.9, 0.9, 1.0) - 1.0 - 1e-9
+    assert known.over_time[0] >= 2.0 * fixed_point(0.9, 0.9, 2.0) - 2.0 - 1e-9
     assert not known.leakage.is_exact
 
 
@@ -315,6 +315,7 @@ def test_a_short_range_may_touch_two_periods(load):
 def test_units_by_default(load):
     three, absent = Assumptions(states=("a", "b", "c")), Assumptions(states=("a", "absent", "c"))
     assert Assumptions().privacy_unit(load()) == PrivacyUnit.of("binary-count")
+    assert Assumptions(states=("home", "work")).privacy_unit(load()) == PrivacyUnit.of("category-histogram")
     assert three.privacy_unit(load()) == PrivacyUnit.of("category-histogram")
     assert absent.privacy_unit(load()) == PrivacyUnit.of("add-or-remove")
     replaced = load(record(privacy_unit_details="The change-one distance."))

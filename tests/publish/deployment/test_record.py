@@ -203,7 +203,7 @@ def test_events_of_a_person_are_not_a_person(load, event):
         for question in (Assumptions(), Assumptions(every="day"), Assumptions(every="day", unit="binary-count")):
             misfit = found.misfit(question)
             assert misfit is not None and misfit.brief == "number of events not stated", unit
-    asked = {"states": ("a", "b"), "stays": (0.9, 0.9), "every": "day"}
+    asked = {"states": ("a", "b"), "stays": (0.9, 0.9), "every": "day", "unit": "binary-count"}
     three = load(record(privacy_unit=f"User-{event}-level")).card(contributions=3, **asked)
     assert three.over_time == load(with_parameters("epsilon: 3.0")).card(**asked).over_time
     assert three.leakage.together == 3 * 365

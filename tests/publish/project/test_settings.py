@@ -12,6 +12,7 @@ import pytest
 
 import temporaldp as tdp
 from command import SAMPLE, refused, temporaldp
+from temporaldp.base.errors import LedgerMismatchError
 from temporaldp.core.correlation import independent_adversary
 from temporaldp.data.tables.traces import shared_people
 from temporaldp.publish.project.document import json_schema, read_settings
@@ -451,6 +452,28 @@ def test_the_people_and_times_of_a_history_are_compared_with_the_protected_ones(
         smoothed.release()
     without = gather(without_traces(project.settings))  # post-processing compares them, too
     assert (without.shared, without.trajectories) == (found.shared, None)
+
+
+def test_a_ledger_goes_on_while_its_traces_leave_the_history_behind(tmp_path):
+    """A history that shares rows with the first traces smooths nothing, and the ledger has no filter; later traces do not."""
+
+    def written_rows(name, rows):
+        (tmp_path / name).write_text("\n".join(["user,time,state", *rows]) + "\n")
+
+    later = [f"2024-03-{day:02d}" for day in range(13, 16)]
+    text = '[traces]\npath = "now.csv"\nstates = ["a", "b", "c"]\n[history]\npath = "past.csv"\n[release]\nledger = "r.db"\n'
+    project = tdp.Project.load(written(tmp_path, f"{text}[correlation]\nprior = 1\n[privacy]\nalpha = 1\n"))
+    written_rows("past.csv", people_at(ANN_TO_ZOE, NOW))
+    written_rows("now.csv", people_at(ANN_TO_ZOE, NOW))
+    first = project.release()
+    written_rows("now.csv", people_at(ANN_TO_ZOE, later))
+    second = project.release()
+    assert (first.times, second.times) == (tuple(NOW), tuple(later))
+    project = tdp.Project.load(tmp_path / "temporaldp.toml", [f"release.ledger={tmp_path / 'other.db'}"])
+    project.release()  # this ledger begins with a filter
+    written_rows("now.csv", people_at(ANN_TO_ZOE, NOW))
+    with pytest.raises(LedgerMismatchError, match="only if the people of TRACES are not in it"):
+        project.release()
 
 
 def test_a_part_of_one_table_may_be_the_history_of_another_part(tmp_path):

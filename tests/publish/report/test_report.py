@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 from types import SimpleNamespace
 
 import numpy as np
@@ -33,6 +34,7 @@ from temporaldp.core.accounting import Observation
 from temporaldp.core.correlation import Provenance
 from temporaldp.data.smoothing import CountEstimate
 from temporaldp.publish.report import Publication, Report, explanation, render_report, write_report
+from temporaldp.publish.report.content import Recipe
 from temporaldp.publish.report.figures import (
     audit_figure,
     budget_figure,
@@ -111,6 +113,14 @@ def test_page_one_answers_an_officer_in_at_most_500_words(released):
     ]
     places = [page.index(answer) for answer in answers]
     assert places == sorted(places)
+
+
+def test_settings_of_a_recipe_are_a_project_file():
+    settings = {
+        "traces": {"states": ["a", 'b "c"']},
+        "deployment": {"tables": {"by day": 0.6, "by week": 0.4}, "until": "2024"},
+    }
+    assert tomllib.loads(Recipe("temporaldp", settings, {}, ()).project_file) == settings
 
 
 def test_what_the_project_file_does_not_say_is_left_out(audited):

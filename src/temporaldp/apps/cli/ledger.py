@@ -63,7 +63,7 @@ def show(
 ) -> None:
     """Print the terms of a release, its spent budget and its leakage, but no published counts."""
     with Ledger(o.place_of(place, project), release) as ledger:
-        warn(*dict.fromkeys(one.warning for _, recipe in recipes_of(ledger) for one in recipe.provenances))
+        warn(*dict.fromkeys(warning for _, recipe in recipes_of(ledger) for warning in recipe.warnings))
         answer(as_json, document=partial(_document, ledger), show=partial(_show, ledger, every_row=every_row))
 
 

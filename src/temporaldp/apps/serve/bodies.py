@@ -69,9 +69,10 @@ class BoundedRequest(Request):
                     pass
 
     async def json(self) -> Any:
-        """Return the document; 400 if it is not JSON, or has a name twice; models refuse NaN and infinity."""
+        """Return the document; 400 if it is not JSON, as with NaN or infinity, or has a name twice."""
         try:
-            return json.loads((await self.body()).decode("utf-8"), object_pairs_hook=_unique)
+            text = (await self.body()).decode("utf-8")
+            return json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
         except (ValueError, RecursionError) as error:
             raise HTTPException(400, f"expected JSON in UTF-8: {error}") from None
 
@@ -99,6 +100,10 @@ class BoundedRoute(APIRoute):
                 request.app.state.in_flight[whole.largest] -= whole.n_held
 
         return bounded
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON number")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -43,7 +43,8 @@ class Assumptions:
     since, until : date, optional
         In place of a horizon: first and last day (by default today); all calendar periods that they touch count.
     unit : str, optional
-        "replace-one", "add-or-remove", "binary-count" or "category-histogram".
+        "replace-one", "add-or-remove", "binary-count" or "category-histogram". By default by the record, and where it is about
+        adding or removing, two states are one unit apart if one of them is named "absent", and two units otherwise.
     absent : str, optional
         The state without data.
     contributions : int, optional
@@ -201,7 +202,7 @@ class Assumptions:
             elif deployment.neighbours == "replacing":
                 name = "replace-one"
             else:
-                name = "binary-count" if len(self.states) == 2 else "category-histogram"
+                name = "binary-count" if "absent" in self.states else "category-histogram"
         unit = PrivacyUnit.of(name, absent=self.absent or "absent")
         if self.unit is None and name != "binary-count" and deployment.neighbours is None:
             unclear = (

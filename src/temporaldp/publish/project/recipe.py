@@ -56,7 +56,8 @@ def recipe_of(
     }
     inputs = {path.name: _sha256(path) for path in paths if path is not None}
     provenances = (provenance,) if plan is None else (provenance, plan.provenance)
-    return Recipe(command, {name: keys for name, keys in chosen.items() if keys}, inputs, provenances)
+    warnings = tuple(dict.fromkeys(one.warning for one in provenances if one.warning))
+    return Recipe(command, {name: keys for name, keys in chosen.items() if keys}, inputs, provenances, warnings)
 
 
 def note_recipe(ledger: Ledger, recipe: Recipe) -> None:

@@ -114,7 +114,7 @@ class ReleaseSetup:
     def note(self, ledger: Ledger) -> None:
         """Note in the ledger from what the release is computed, and a plan that was made from the settings, for later runs."""
         if self.recipe is not None:
-            note_recipe(ledger, self.recipe)
+            note_recipe(ledger, replace(self.recipe, warnings=self.warnings))
         made = self.plan if self.settings.release.plan is None else None
         if made is not None and not any(event.kind == "plan" for event in ledger.events):
             with ledger.writing() as writer:
@@ -197,6 +197,10 @@ def setup_of(settings: Settings) -> ReleaseSetup:
         The settings give no level, or contradict each other.
     """
     found, asked = _setup(settings), settings.release
+    if asked.estimates is None and asked.ledger is not None and found.public is not None:
+        begun = configuration_at(asked.ledger)
+        # Whether a history is public can change as the traces grow; without a setting, a ledger goes on as it began
+        found = found if begun is None or "filter" in begun else replace(found, public=None)
     if found.data.absence is None:  # the number of people who are observed at each step is published
         return found
     if asked.population is not None:

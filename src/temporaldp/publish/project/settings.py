@@ -408,7 +408,9 @@ class DeploymentSettings(Section):
     since: date | None = Field(None, description="In place of a horizon: first day.")
     until: date | None = Field(None, description="Last day (with since); today by default.")
     unit: Literal["replace-one", "add-or-remove", "binary-count", "category-histogram"] | None = Field(
-        None, description="How a change of state counts in units of the guarantee; derived from the record by default."
+        None,
+        description="How a change of state counts in units of the guarantee; by the record by default: two units from one "
+        "counted state to another.",
     )
     absent: str | None = Field(None, description="The state at which a user contributes nothing (add-or-remove).")
     contributions: Count | None = Field(None, description="Largest number of promised units in a step.")

@@ -597,6 +597,11 @@ def _differs(key: str, kept: Any, asked: Any) -> str:
             return "plan: another one"
         one, other = ("this release", "the ledger") if kept is None else ("the ledger", "this release")
         return f"{key}: {one} has {what}, {other} has none"
+    if key == "filter" and asked is None:
+        return (
+            "filter (release.estimates): the ledger's estimates use a public correlation, and this release has none. A history "
+            "smooths counts only if the people of TRACES are not in it"
+        )
     setting = f" ({SETTING_OF_TERM[key]} in a project file, or --set)" if key in SETTING_OF_TERM else ""
     return f"{key}{setting}: the ledger has {_brief(kept)}, this release has {_brief(asked)}"
 

@@ -40,6 +40,8 @@ class Recipe:
         SHA-256 of each file of the correlation and of the plan, by its name; never of protected traces.
     provenances : tuple of Provenance
         Where the correlation comes from; then that of the plan, where there is a plan beside it.
+    warnings : tuple of str
+        What to know before publishing, as the command printed it.
     version : str
         Of this package.
     """
@@ -48,17 +50,25 @@ class Recipe:
     settings: dict[str, dict[str, Any]]
     inputs: dict[str, str]
     provenances: tuple[Provenance, ...]
+    warnings: tuple[str, ...] = ()
     version: str = __version__
 
     @property
     def project_file(self) -> str:
         """The settings as a project file."""
         return "\n\n".join(
-            "\n".join(
-                [f"[{name}]", *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in keys.items())]
-            )
+            "\n".join([f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in keys.items())])
             for name, keys in self.settings.items()
         )
+
+
+def _toml(value: Any) -> str:
+    """A value of TOML from that of JSON."""
+    if isinstance(value, dict):
+        return (
+            f"{{ {', '.join(f'{json.dumps(key, ensure_ascii=False)} = {_toml(one)}' for key, one in value.items())} }}"
+        )
+    return json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +265,8 @@ class Report:
             return [f"The plan: {self.plan.provenance.warning}"]
         if self.plan is not None and self.provenance.source == "protected":
             return ["The adversary of this report, but not the plan, was estimated from the protected traces."]
-        return [self.provenance.warning] if self.provenance.warning else []
+        noted = (warning for _, recipe in self.recipes for warning in recipe.warnings)
+        return list(dict.fromkeys(filter(None, (self.provenance.warning, *noted))))
 
     @property
     def learning(self) -> Provenance:
