@@ -8,6 +8,9 @@ PAPER := paper
 TUMULT := .venv-tumult
 PEERS := .venv-peers
 
+# The tests start hundreds of commands: where no bytecode is kept, each of them compiles all that it imports, for two seconds.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo docs test test-long test-slow lint format bench numbers reference constraints size clean
 
 # By uv, which installs in seconds what takes pip minutes; by pip where uv cannot be had.
