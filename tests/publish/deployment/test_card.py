@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from registry_records import record, with_parameters
-from temporaldp import Adversary, BudgetError, InputError, TransitionMatrix, sticky
+from temporaldp import Adversary, BudgetError, InputError, IntervalMatrix, TransitionMatrix, sticky
 from temporaldp.base.errors import StateError, TemporaldpError
+from temporaldp.core.correlation import Provenance
 from temporaldp.publish.deployment import Assumptions, Deployment, PrivacyUnit
 from temporaldp.publish.deployment.formats import render_card
 from temporaldp.publish.deployment.over_time import LeakageOverTime
@@ -242,6 +243,20 @@ def test_a_matrix_in_place_of_a_range(load):
     known = load().card(correlation=both)
     assert known.over_time[0] >= 2.0 * fixed_point(0.9, 0.9, 2.0) - 2.0 - 1e-9
     assert not known.leakage.is_exact
+
+
+def test_a_correlation_of_longer_steps_is_not_that_of_the_card(load):
+    """Who stays for a week with probability 0.9 stays for a day more often."""
+
+    def known(step):
+        source = Provenance("history", step=step)
+        each = IntervalMatrix([[0.8, 0.1]] * 2, [[0.9, 0.2]] * 2, ["present", "absent"], provenance=source)
+        return Adversary(each, each)
+
+    assert load().card(correlation=known("86400 seconds")).leakage is not None
+    for step in ("604800 seconds", "1 months"):
+        with pytest.raises(InputError, match="a step of the card is a day: within a shorter step people move less"):
+            load().card(correlation=known(step))
 
 
 def test_tables_replace_the_stated_guarantee(load):

@@ -93,6 +93,22 @@ class Provenance:
         )
         return replace(self, only=None if backward == forward else "backward" if backward else "forward")
 
+    def require_steps_within(self, days: float, what: str) -> None:
+        """Refuse a correlation of longer steps than those that it is used for: within these, people move less.
+
+        Raises
+        ------
+        InputError
+            A step of the traces that the correlation was estimated from is longer than `days`; `what` says whose these are.
+        """
+        number, _, unit = (self.step or "").partition(" ")
+        length = {"seconds": 1.0 / 86400.0, "months": 28.0}.get(unit, 0.0)
+        if length and float(number) * length > days:
+            raise InputError(
+                f"a step of the history is {self.step}, and {what}: within a shorter step people move less, and more leaks. "
+                "Give a history with such steps, or leave the length of a step out"
+            )
+
     @property
     def epsilon(self) -> float:
         """Privacy loss of learning the correlation, for all states of a person together, in nats, rounded up."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import compared_by_value
+from temporaldp.core.correlation import IntervalMatrix
 from temporaldp.core.planning import Guarantee
 from temporaldp.core.planning.guarantee import TEMPORAL
 from temporaldp.publish.deployment.assumptions import Assumptions
@@ -172,6 +173,9 @@ def card_of(deployment: Deployment, asked: Assumptions, points: Iterable[float] 
     unit = asked.privacy_unit(deployment)
     promise, horizon = _promise_for(deployment, unit), 0 if period is None else asked.steps(period)
     distances = unit.distances(asked.states)
+    for known in () if period is None or asked.correlation is None else asked.correlation.matrices:
+        if isinstance(known, IntervalMatrix):
+            known.provenance.require_steps_within(366.0 / STEPS_A_YEAR[period], f"a step of the card is a {period}")
     delta, suprema = 0.0, {}
     if misfit is None:
         if not promise.default_delta and asked.delta is not None:

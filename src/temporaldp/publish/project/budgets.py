@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from temporaldp.base.errors import BudgetError, InputError
+from temporaldp.base.errors import BudgetError
 from temporaldp.base.values import positive
 from temporaldp.core.accounting import Exact, PaperBound, leakage_supremum, temporal_leakage
 from temporaldp.core.correlation import Adversaries, Adversary, Population, lazy_walk
@@ -112,21 +112,9 @@ def observed_budgets(
         known.append((stays, f"stays {stays:g}", f"{who} from {step} to {step}{else_move}", Adversary(walk, walk)))
     inputs = None if known else gather(settings)
     if inputs is not None:
-        _refuse_longer_steps(inputs.provenance.step, step, most_days)
+        inputs.provenance.require_steps_within(most_days, f"a table is of each {step} (--every, deployment.every)")
         known.append((None, chain(inputs.provenance), observers(inputs.provenance), inputs.everyone))
     return level, [_observed(*one, level, horizon, epsilon) for one in known], inputs
-
-
-def _refuse_longer_steps(step: str | None, every: str, most_days: float) -> None:
-    """Refuse a history whose steps are longer than those of the tables, from step to step of which people move less."""
-    number, _, unit = (step or "").partition(" ")
-    if unit not in {"seconds", "months"}:
-        return
-    if float(number) * (28.0 if unit == "months" else 1.0 / 86400.0) > most_days:
-        raise InputError(
-            f"a step of the history is {step}, and a table is of each {every} (--every, deployment.every): within a shorter "
-            "step people move less, and more leaks. Give a history with such steps, or leave --every out"
-        )
 
 
 def _observed(
