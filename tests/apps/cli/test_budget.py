@@ -49,7 +49,7 @@ def test_the_answer_comes_first_with_both_relations_and_the_condition():
         "Type epsilon = 0.05861 for each of 36 tables where neighbouring data sets add or remove a row, 0.1172"
     )
     assert "for observers who know that people stay in one of 2 states with probability 0.9 from week to week" in text
-    assert "all 36 states together" in text
+    assert "all states, 36 tables (user level)" in text
 
 
 def test_several_probabilities_are_compared_and_the_strictest_decides():
@@ -139,7 +139,7 @@ def test_noise_that_tables_share_is_named_for_a_longer_memory(tmp_path):
     history(tmp_path / "daily.csv", 1)
     asked = ("--history", str(tmp_path / "daily.csv"), "--alpha", "1", "--steps", "3", "--set", "correlation.prior=1")
     longer = ("--set", "correlation.models=first order,second order")
-    assert "if tables share noise: the epsilon of all of them" in " ".join(told(*asked)["verdict"])
+    assert "tables that share noise count together" in " ".join(told(*asked)["verdict"])
     assert "drawn anew for each table: with a longer memory" in " ".join(told(*asked, *longer)["verdict"])
 
 

@@ -131,7 +131,7 @@ def test_a_pipe_gets_the_estimate_and_a_line_at_times(capsys, monkeypatch):
     first, *others = lines_of(capsys)
     assert first == "leakage of every step, about 40 s"
     assert 2 <= len(others) <= 10
-    assert all(re.fullmatch(r"leakage of every step 25 %, \d+ s so far", line) for line in others)
+    assert all(re.fullmatch(r"working: leakage of every step 25 %, \d+ s so far", line) for line in others)
     time.sleep(0.2)
     assert lines_of(capsys) == []
 

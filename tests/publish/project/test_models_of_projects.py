@@ -202,7 +202,10 @@ def test_a_model_that_is_left_out_is_named_wherever_the_guarantee_is(tmp_path, m
         assert condition in " ".join(done.stdout.split()), done.stderr
     spent = float(load_released(tmp_path / "out.csv").epsilons.sum())
     for shown in (done.stdout, (tmp_path / "out.md").read_text()):
-        assert f"{condition}. A suspicion of 50 % about it becomes at most 73.2 %." in " ".join(shown.split())
+        assert (
+            f"{condition}. A suspicion of 50 % about one person's state at one step becomes at most 73.2 %."
+            in " ".join(shown.split())
+        )
         found = re.search(
             r"All states of a person in these tables: at most ([0-9.]+) nats, for every", " ".join(shown.split())
         )

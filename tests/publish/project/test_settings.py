@@ -417,17 +417,41 @@ OTHERS = [f"q{k}" for k in range(12)]
 @pytest.mark.parametrize(
     ("history", "said", "is_protected"),
     [
-        (people_at(OTHERS, LAST_YEAR, 1), "none of its 12 people is protected", False),
-        (people_at(OTHERS, NOW, 1), "none of its 12 people is protected", False),
-        (people_at(ANN_TO_ZOE, LAST_YEAR, 1), "all of its 12 people are protected, at other times", False),
-        (people_at(ANN_TO_ZOE[:4] + OTHERS, LAST_YEAR, 1), "4 of its 16 people are protected, at other times", False),
-        (people_at(ANN_TO_ZOE, NOW, 1), "all of its 12 people are protected, at other times", False),  # other states
-        (people_at(ANN_TO_ZOE, NOW), "all of its 12 people are protected, with the same states", True),  # a copy
-        (people_at(ANN_TO_ZOE, NOW)[::-1], "all of its 12 people are protected, with the same states", True),
-        (people_at(ANN_TO_ZOE, NOW)[:60] + people_at(OTHERS, NOW, 1), "5 of its 17 people are protected, with", True),
+        (people_at(OTHERS, LAST_YEAR, 1), "none of its 12 people is among the protected ones", False),
+        (people_at(OTHERS, NOW, 1), "none of its 12 people is among the protected ones", False),
+        (
+            people_at(ANN_TO_ZOE, LAST_YEAR, 1),
+            "all of its 12 people are among the protected ones, at other times",
+            False,
+        ),
+        (
+            people_at(ANN_TO_ZOE[:4] + OTHERS, LAST_YEAR, 1),
+            "4 of its 16 people are among the protected ones, at other times",
+            False,
+        ),
+        (
+            people_at(ANN_TO_ZOE, NOW, 1),
+            "all of its 12 people are among the protected ones, at other times",
+            False,
+        ),  # other states
+        (
+            people_at(ANN_TO_ZOE, NOW),
+            "all of its 12 people are among the protected ones, with the same states",
+            True,
+        ),  # a copy
+        (
+            people_at(ANN_TO_ZOE, NOW)[::-1],
+            "all of its 12 people are among the protected ones, with the same states",
+            True,
+        ),
+        (
+            people_at(ANN_TO_ZOE, NOW)[:60] + people_at(OTHERS, NOW, 1),
+            "5 of its 17 people are among the protected ones, with",
+            True,
+        ),
         (
             people_at(ANN_TO_ZOE, NOW)[:30] + people_at(OTHERS, LAST_YEAR, 1),
-            "3 of its 15 people are protected, with",
+            "3 of its 15 people are among the protected ones, with",
             True,
         ),
     ],

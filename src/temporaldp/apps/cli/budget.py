@@ -60,8 +60,8 @@ def budget(
 ) -> None:
     """Compute the epsilon to type into another library, or what a renewed epsilon leaks over time.
 
-    The habits that observers know are given by --stay or --history. For any noise with delta = 0; if tables share noise, for
-    the epsilon of all of them together when one state changes.
+    The habits that observers know are given by --stay or --history. For any noise with delta = 0; tables that share
+    noise count together, by their epsilon for a change of one state.
     """
     settings = o.given(context).settings
     refuse(
@@ -95,7 +95,9 @@ def budget(
             f"no epsilon satisfies {s.nats(level)} for any number of {step}s for {worst.observers}: give a number of them "
             "(--steps T), of which each may have at least alpha / T"
         )
-    verdict = _typed(worst, len(rows), level, horizon, step) if epsilon is None else _renewed(worst, epsilon, step)
+    verdict = (
+        _typed(worst, len(rows), level, horizon, step) if epsilon is None else _renewed(worst, len(rows), epsilon, step)
+    )
     learnt = UNSTATED if inputs is None else inputs.provenance
     name, cost = learning_fact(learnt, level if epsilon is None else worst.leaked, 0.0)
     if cost:
@@ -124,19 +126,19 @@ def _typed(worst: ObservedBudget, n_rows: int, level: float, horizon: int | None
 
 
 def _condition(worst: ObservedBudget) -> str:
-    shared = "if tables share noise: the epsilon of all of them when one state changes"
+    shared = "tables that share noise count together: their epsilon for a change of one state"
     if not worst.may_share:
         shared = "drawn anew for each table: with a longer memory, noise that tables share can reveal more"
     return f"any noise with delta = 0 ({shared}), for {worst.observers}"
 
 
-def _renewed(worst: ObservedBudget, epsilon: float, step: str) -> list[str]:
+def _renewed(worst: ObservedBudget, n_rows: int, epsilon: float, step: str) -> list[str]:
     """What an epsilon that is renewed leaks over time."""
     alone, over_time = (s.percent(s.posterior(0.5, one)) for one in (epsilon, worst.leaked))
     return [
         f"One {step}'s epsilon of {epsilon:g} alone: a suspicion of 50 % about a state becomes at most {alone}.",
         f"Renewed at each {step}: at most {over_time} over time ({s.nats(worst.leaked)} about one {step}), for "
-        f"{_condition(worst)}.",
+        f"{_condition(worst)}{' (the largest of these)' if n_rows > 1 else ''}.",
     ]
 
 
@@ -179,7 +181,7 @@ def _show_levels(level: float, horizon: int | None, step: str, rows: list[Observ
     found += [(f"{over} (temporal level)", row.granted, row.knows) for row in rows]
     if horizon is not None:
         found += [(unending, row.sustainable, row.knows) for row in rows]
-        found.append((f"all {horizon} states together (user level)", level / horizon, "anything"))
+        found.append((f"all states, {horizon} tables (user level)", level / horizon, "anything"))
     listing(
         [
             {"a state against": name, "observer knows": who}
@@ -202,12 +204,12 @@ def _show_renewed(level: float, epsilon: float, horizon: int | None, step: str, 
         }
         if horizon is not None:
             cells[f"{horizon} {step}s"] = s.upper(row.leaked_within or 0.0)
-        cells[f"epsilon each {step}"] = _share(row.granted, 1)
-        cells[f"or {epsilon:g} every"] = "-" if row.refresh is None else plural(row.refresh, step)
+        cells["with epsilon"] = _share(row.granted, 1)
+        cells[f"or {epsilon:g} once in"] = "" if row.refresh is None else plural(row.refresh, step)
         found.append(cells)
     listing(
         found,
-        f"Nats about the state of one {step}; right, for at most {s.upper(level)}",
+        f"Nats about the state of one {step}; the columns at the right leak at most {s.upper(level)}",
         left=("observer knows",),
     )
 

@@ -20,7 +20,7 @@ from temporaldp.publish.release import Ledger
 from temporaldp.publish.release.correlations import CONTRIBUTED
 from temporaldp.publish.release.database import Store, connect
 from temporaldp.publish.release.key_and_marks import require_decision
-from temporaldp.publish.report.sentences import OWN_STATES
+from temporaldp.publish.report.sentences import LIST_STATES, OWN_STATES
 
 
 def learn(
@@ -80,7 +80,7 @@ def learn(
         )
         save_correlation(adversary, asked.output)
     if not settings.traces.has_domain:
-        warn(OWN_STATES)
+        warn(f"{OWN_STATES}: {LIST_STATES}")
     backward, forward = adversary.backward, adversary.forward
     assert isinstance(backward, IntervalMatrix) and isinstance(forward, IntervalMatrix)
     provenance, apart = (

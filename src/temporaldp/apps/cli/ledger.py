@@ -271,7 +271,8 @@ def _show(ledger: Ledger, *, every_row: bool) -> None:
                 "largest leakage": "" if row.leakage is None else number(row.leakage, up=True),
             }
             for row in (ledger[:] if every_row else ledger[-10:])
-        ]
+        ],
+        None if every_row or len(ledger) <= 10 else f"The last 10 of {steps(len(ledger))} (--all shows every one)",
     )
     if len(ledger) and known["correlations"] is None:
         console.print(

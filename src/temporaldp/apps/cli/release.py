@@ -34,7 +34,8 @@ from temporaldp.publish.release.histograms import require_reached
 from temporaldp.publish.report import explanation
 from temporaldp.publish.report.figures import release_figure
 from temporaldp.publish.report.sentences import (
-    TYPICAL,
+    LIST_STATES,
+    OWN_STATES,
     NoiseBesideCounts,
     accounting_line,
     at_delta,
@@ -43,6 +44,7 @@ from temporaldp.publish.report.sentences import (
     nats,
     observers,
     steps,
+    typical_error,
 )
 from temporaldp.publish.report.style import save_figure
 
@@ -133,7 +135,7 @@ def _publish(published: PublishingRun, output: Path, figure: Path | None, line: 
             warn(run.gap, run.other_data, nearly_used(run.stream, setup.settings.release.warn_at))
         warn(
             published.not_estimated,
-            *setup.warnings,
+            *(f"{one}: {LIST_STATES}" if one == OWN_STATES else one for one in setup.warnings),
             absences(setup.data),
             published.even_split if run is None or run.is_first else None,
         )
@@ -200,8 +202,8 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
         ""
         if half_width is None
         else (
-            f"Read its column estimate: typically its error is {number(TYPICAL * half_width)} people and its 95 % interval "
-            f"+- {number(half_width)}, where an average count is {average}. "
+            f"Read its column estimate: typically its error is {number(typical_error(half_width, beside.noise))} people and "
+            f"its 95 % interval +- {number(half_width)}, where an average count is {average}. "
         )
     )
     say(

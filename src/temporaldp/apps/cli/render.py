@@ -69,6 +69,7 @@ def listing(
     """
     if not rows:
         return
+    rows = [{name: one[name] for name in one if any(each[name] for each in rows)} for one in rows]
     frame: dict[str, Any] = {} if boxed else {"box": None, "pad_edge": False}
     table = Table(title=title, title_justify="left", title_style="bold", **frame)
     for name in rows[0]:
@@ -133,7 +134,7 @@ class Watch:
         begun = time.monotonic()
         while not self.ended.wait(self.between_lines):
             share = f" {self.share:.0%}".replace("%", " %") if self.share else ""
-            errors.print(escape(f"{self.doing}{share}, {time.monotonic() - begun:.0f} s so far"))
+            errors.print(escape(f"working: {self.doing}{share}, {time.monotonic() - begun:.0f} s so far"))
 
     def how_far(self) -> str:
         """Message of an interruption at this point."""

@@ -99,7 +99,7 @@ class Provenance:
         Raises
         ------
         InputError
-            A step of the traces that the correlation was estimated from is longer than `days`; `what` says whose these are.
+            A step of the traces that the correlation was estimated from is longer than `days`; `what` states whose these are.
         """
         number, _, unit = (self.step or "").partition(" ")
         length = {"seconds": 1.0 / 86400.0, "months": 28.0}.get(unit, 0.0)

@@ -248,13 +248,13 @@ class SharedPeople:
     def sentence(self) -> str:
         """Who is protected, and whether at the same times."""
         if not self.n_known:
-            return f"none of its {self.n_people} people is protected"
+            return f"none of its {self.n_people} people is among the protected ones"
         if not self.n_observed:
             return (
-                f"{_share(self.n_known, self.n_people)} are protected, at other times: their states in the history are not "
-                "protected, and the budgets depend on them"
+                f"{_share(self.n_known, self.n_people)} are among the protected ones, at other times: their states in "
+                "the history are not protected, and the budgets depend on them"
             )
-        return f"{_share(self.n_observed, self.n_people)} are protected, with the same states at the same times"
+        return f"{_share(self.n_observed, self.n_people)} are among the protected ones, with the same states at the same times"
 
 
 def shared_people(history: TraceTable, protected: TraceTable) -> SharedPeople:

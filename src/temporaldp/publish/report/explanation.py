@@ -43,8 +43,9 @@ def verdict(report: Report, satisfied: str | None, *, is_determined: bool) -> li
         s.percent(min(s.best_guess(one, series.delta), p)) for one, p in zip(numbers, likely, strict=False)
     )
     leakage = s.nats(series.worst) + at if is_one_number else series.written(unit=" nats")
+    curve = " by the whole privacy curve" if likely[1] < s.best_guess(series.worst, series.delta) else ""
     found = (
-        f"at most {together} ({leakage}{f', {series.label}' if is_one_number else ''}), about step {step + 1}"
+        f"at most {together}{curve} ({leakage}{f', {series.label}' if is_one_number else ''}), about step {step + 1}"
         + ("" if time == str(step + 1) else f" ({time})")
         + (f" of {report.who}" if report.who else "")
         + (f"; over an infinite horizon, {s.supremum(limits)}" if limits and math.isinf(limits.temporal) else "")

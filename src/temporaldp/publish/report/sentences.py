@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from temporaldp.base.display import interval, number, spread
 from temporaldp.base.values import plural, sum_up
+from temporaldp.core.accounting import ApproximateDP
 from temporaldp.core.correlation.provenance import UNSTATED
 from temporaldp.core.planning import Guarantee
-from temporaldp.core.planning.histogram_noise import mean_absolute_noise
+from temporaldp.core.planning.every_correlation import leakage_together
+from temporaldp.core.planning.histogram_noise import histogram_profile, mean_absolute_noise
 from temporaldp.data.tables.models import ANOTHER_SAMPLE, LONGER_MEMORY
 from temporaldp.data.tables.moments import STEP_LENGTH
 
@@ -46,9 +48,6 @@ CHAINS: dict[Kind, str] = {
 }
 """The model that observers know, by the source of the correlation."""
 
-TYPICAL = 0.8 / 1.96
-"""The mean absolute error of a normal distribution, as a share of half its 95 % interval."""
-
 PREDICTABLE = "the most predictable 5 % of people, by their own habits"
 ADVERSARY = "The adversary knows the states of all other people at every step, and the correlation"
 STRONGER_MODEL = "A stronger model (longer memory, correlation between people) can leak more."
@@ -59,10 +58,8 @@ NOT_AUTHENTIC = (
 )
 NOT_SUSTAINABLE = "no budget is sustainable under this correlation: later steps are refused (exit code 3)"
 NOISE_FIXED = "The amount of noise of every release is fixed before the first release."
-OWN_STATES = (
-    "the list of states was taken from the protected table, outside of the guarantee: give the public list "
-    "(--set traces.states=A,B,C)"
-)
+OWN_STATES = "the list of states was taken from the protected table, outside of the guarantee"
+LIST_STATES = "give the public list (--set traces.states=A,B,C)"
 INFERENCE_ONLY = (
     "The numbers bound what can be inferred about a person's states under an assumed correlation. They do not show that the "
     "differential privacy of the deployment is broken: its guarantee for its privacy unit stands."
@@ -247,15 +244,33 @@ def guarantee_with_odds(
     if released.alpha is None:
         return "not stated in the settings."
     line = guarantee_line(released.alpha, released.delta, released.guarantee, known)
-    most = percent(best_guess(released.alpha, released.delta))
-    if released.delta:
-        return f"{line}. A guess about it, between two equally likely alternatives, is correct with probability at most {most}."
-    found = f"{line}. A suspicion of 50 % about it becomes at most {most}."
-    if is_part or not released.guarantee.is_temporal:
+    most, kept = percent(best_guess(released.alpha, released.delta)), released.guarantee
+    about = "one person's state at one step" if kept.is_temporal else kept.wording.protects
+    guess = (
+        f"A guess about {about}, between two equally likely alternatives, is correct with probability"
+        if released.delta
+        else f"A suspicion of 50 % about {about} becomes"
+    )
+    found = f"{line}. {guess} at most {most}."
+    if is_part or not kept.is_temporal:
         return found
-    everything = sum_up([*released.epsilons, learnt.epsilon])
     also = " and the learned correlation" if learnt.spends else ""
-    return f"{found} All states of a person in these tables{also}: at most {nats(everything)}, for {EVERY_CORRELATION}."
+    everything, delta = learnt.in_all(_of_all_states(released), released.delta)
+    of_all = f"{nats(everything)}{at_delta(delta)}"
+    return f"{found} All states of a person in these tables{also}: at most {of_all}, for {EVERY_CORRELATION}."
+
+
+def _of_all_states(released: ReleasedHistograms) -> float:
+    """Leakage of all tables together about all states of a person, in nats: an upper bound, by the least noise of any table."""
+    if not released.delta:
+        return sum_up(released.epsilons)
+    loudest = histogram_profile(released.noise, float(released.scales.min()))
+    return leakage_together((loudest,), len(released.times), ApproximateDP(released.delta))
+
+
+def typical_error(half_width: float, noise: float) -> float:
+    """The mean absolute error of an estimate with a normal distribution, from its 95 % interval; at most that of the noise."""
+    return min(0.8 / 1.96 * half_width, noise)
 
 
 def even_split(noise: float, of_user_level: float) -> str | None:
@@ -291,21 +306,26 @@ def published_text(
     """
     n_present, n_states = present or (n_people, len(released.states))
     average = n_present / n_states
+    noise = mean_absolute_noise(released.scales, released.noise)
+
+    def compared(people: float) -> str:
+        return f"{number(people)} people ({number(100.0 * people / average)} % of an average count)"
+
     estimated: list[str] = []
     if released.estimates is not None and made is not None:
         width = released.estimates.half_width
         estimated = [
             "- `estimate`: read this. The estimated number of people, at least 0. At each time, the estimates of all states "
-            "add up to the number of people, which is public.",
-            "- `low`, `high`: the true number lies between them in about 95 of 100 rows (89 to 100 in tests). Typically "
-            f"they are {number(width)} people from the estimate, and the error of an estimate is {number(TYPICAL * width)}.",
+            "add up to the number of people at that time, which is taken to be public: the guarantee does not protect it.",
+            "- `low`, `high`: the true number lies between them in about 95 of 100 rows (in 89 to 100 of simulated tables). "
+            f"Typically they are {compared(width)} from the estimate, whose own error is about "
+            f"{compared(typical_error(width, noise))}.",
         ]
     how = "" if not estimated or made is None else f"What estimates are made from: {made.used} {made.fit}".rstrip()
     learnt = ""
     if known.spends and released.alpha is not None:
         cost = learning_cost(known.epsilon, *known.in_all(released.alpha, released.delta))
         learnt = f" Learning the correlation cost {cost}."
-    noise = mean_absolute_noise(released.scales, released.noise)
     last = len(released.times) - 1
     return "\n".join(
         [
@@ -324,8 +344,8 @@ def published_text(
             *estimated,
             "- `noisy`: the true number plus random noise; it may be negative. All other columns follow from it and "
             "from public numbers.",
-            f"- `scale`: of that noise, {spread(released.scales, digits=4)} people; on average, its size is {number(noise)} "
-            f"people ({number(100.0 * noise / average)} % of an average count). `epsilon`: budget of the step, in nats"
+            f"- `scale`: of that noise, {spread(released.scales, digits=4)} people; on average, its size is {compared(noise)}. "
+            "`epsilon`: what this table alone spends, in nats, and not the guarantee"
             f"{', at `delta`; `noise`: its kind' if released.delta else ''}.",
             "",
             *([how, ""] if how else []),
@@ -335,12 +355,13 @@ def published_text(
             "Do not conclude:",
             "",
             "- that a difference smaller than the intervals is a change;",
-            "- that a small count is about certain people, or that a count of 0 means no person;",
             *(
-                ["- anything from `noisy` where `estimate` will do: its error is larger on average."]
-                if estimated
+                ["- that this is all that can be learned: observers who know more of how people move can learn more;"]
+                if released.guarantee.is_temporal
                 else []
             ),
+            *(["- anything from `noisy` where `estimate` will do;"] if estimated else []),
+            "- that a small count is about certain people, or that a count of 0 means no person.",
             "",
         ]
     )
