@@ -96,7 +96,6 @@ def values(budget):
         compare_plans(somebody, budget, 3), compare_plans(still, budget, 3),
         plan.optimality, dataclasses.replace(plan.provenance, step=f"{budget} hours"),
         pure, held, at_delta, pure.lower,
-        temporaldp.planning.renewal_leakage(somebody, [budget]),
         GaussianNoise(1.0 / budget, sensitivity=1.0), LaplaceNoise(1.0 / budget, sensitivity=1.0),
         DiscreteGaussianNoise(1.0 / budget), DiscreteLaplaceNoise(1.0 / budget), RandomizedResponse(budget),
         PrivacyGuarantee(budget), OutputTable([[0.5 + budget / 10, 0.5 - budget / 10], [0.5, 0.5]]),

@@ -10,12 +10,11 @@ from making import of_words
 from temporaldp import (
     Adversary,
     ApproximateDP,
-    BudgetError,
     MetricPrivacy,
     TransitionMatrix,
     temporal_leakage,
 )
-from temporaldp.core.planning import renewal_leakage
+from temporaldp.core.planning import leakage_of_epochs
 
 EPSILONS = [0.1, 0.4, 0.2]
 
@@ -24,37 +23,29 @@ def known(rows):
     return Adversary(TransitionMatrix(rows), TransitionMatrix(rows))
 
 
-def test_constant_states_leak_in_every_epoch():
-    found = renewal_leakage(known(np.eye(2)), EPSILONS, n_epochs=4)
-    assert (found.alone, found.together) == (pytest.approx(0.7, rel=1e-12), pytest.approx(2.8, rel=1e-12))
-    assert (found.n_epochs, found.grows) == (4, True)
+def together(adversary, epsilons, n_epochs):
+    """Leakage of so many epochs, by the series of all their steps."""
+    return temporal_leakage(adversary, np.tile(epsilons, n_epochs)).worst
 
 
 def test_independent_states_do_not_leak_across_epochs():
-    found = renewal_leakage(known(np.full((3, 3), 1 / 3)), EPSILONS)
-    assert (found.alone, found.together, found.step) == (pytest.approx(0.4), pytest.approx(0.4), 1)
-    assert not found.grows
+    assert leakage_of_epochs(known(np.full((3, 3), 1 / 3)), EPSILONS) == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize("stay", [0.6, pytest.param(0.9, marks=pytest.mark.long)])
 def test_two_states_across_one_renewal(stay):
     """Of two steps an epoch, by enumeration: what two epochs leak about the last step of the first one."""
     epsilons = np.array([0.3, 0.5])
-    found = renewal_leakage(known([[stay, 1 - stay], [1 - stay, stay]]), epsilons, n_epochs=2)
+    adversary = known([[stay, 1 - stay], [1 - stay, stay]])
 
     def arrives(likelihood):  # likelihood ratio of a neighbouring step, as it arrives
         return (stay * likelihood + 1 - stay) / ((1 - stay) * likelihood + stay)
 
     after = arrives(np.exp(0.3) * arrives(np.exp(0.5)))
     before = arrives(np.exp(0.3))
-    assert found.together == pytest.approx(0.5 + np.log(after) + np.log(before), rel=1e-12)
-    assert found.together > found.alone
-    assert (found.epoch, found.step) == (0, 1)
-
-
-def test_single_epoch_is_refused():
-    with pytest.raises(BudgetError):
-        renewal_leakage(known(np.eye(2)), EPSILONS, n_epochs=1)
+    two = 0.5 + np.log(after) + np.log(before)
+    assert two == pytest.approx(together(adversary, epsilons, 2), rel=1e-12)
+    assert together(adversary, epsilons, 1) < two <= leakage_of_epochs(adversary, epsilons)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -65,7 +56,7 @@ def test_promise_over_an_infinite_horizon_is_a_tight_bound(seed):
     rows = [one / one.sum(axis=1, keepdims=True) for one in rng.dirichlet(np.ones(3), (2, 3)) + 0.05]
     epsilons = 0.2 + 0.4 * rng.random(2)
     adversary = Adversary(TransitionMatrix(rows[0]), TransitionMatrix(rows[1]))
-    promised = renewal_leakage(adversary, epsilons).promise
+    promised = leakage_of_epochs(adversary, epsilons)
     whole = temporal_by_sign_rule(*rows, np.tile(epsilons, 5)).max()
     assert whole <= promised <= whole * 1.05
     less = np.tile(epsilons, 5) * rng.choice([0.0, 0.5, 1.0], 10)
@@ -76,37 +67,41 @@ def test_promise_over_an_infinite_horizon_is_a_tight_bound(seed):
 def test_promise_of_a_long_epoch_is_tight(n_epochs):
     """Where an epoch is longer than the memory of the correlation, to many digits."""
     epsilons = np.concatenate(([0.5], np.full(28, 0.2), [0.5]))
-    found = renewal_leakage(known([[0.8, 0.2], [0.3, 0.7]]), epsilons, n_epochs=n_epochs)
-    assert found.together <= found.promise <= found.together * (1 + 1e-8)
+    adversary = known([[0.8, 0.2], [0.3, 0.7]])
+    leaked = together(adversary, epsilons, n_epochs)
+    assert leaked <= leakage_of_epochs(adversary, epsilons) <= leaked * (1 + 1e-8)
+
+
+def test_constant_states_leak_in_every_epoch():
+    assert together(known(np.eye(2)), EPSILONS, 4) == pytest.approx(2.8, rel=1e-12)
+    assert leakage_of_epochs(known(np.eye(2)), EPSILONS) == np.inf
 
 
 @pytest.mark.long
 def test_no_promise_without_mixing():
-    assert renewal_leakage(known(np.eye(2)), EPSILONS).promise == np.inf
     kept = TransitionMatrix(np.eye(2))
     for one_side in (Adversary(backward=kept), Adversary(forward=kept)):  # the other one forgets at once
-        assert renewal_leakage(one_side, EPSILONS).promise == np.inf
+        assert leakage_of_epochs(one_side, EPSILONS) == np.inf
     half = known([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25], [0.25, 0.25, 0.5]])
-    found = renewal_leakage(half, EPSILONS, n_epochs=6)
-    assert found.together <= found.promise
+    assert together(half, EPSILONS, 6) <= leakage_of_epochs(half, EPSILONS)
 
 
 @pytest.mark.long
 def test_promise_of_several_people_is_that_of_the_worst():
     few = [known([[0.6, 0.4], [0.4, 0.6]]), known([[0.9, 0.1], [0.2, 0.8]])]
-    assert renewal_leakage(few, EPSILONS).promise == renewal_leakage(few[1], EPSILONS).promise
+    assert leakage_of_epochs(few, EPSILONS) == leakage_of_epochs(few[1], EPSILONS)
 
 
 def test_promise_of_a_longer_memory_bounds_many_epochs():
     """The next state is mostly the one before the last: outputs at every other step are about one of two separate chains."""
     back = 0.97
     rows = np.array([[[back if c == a else 1.0 - back for c in (0, 1)] for _ in (0, 1)] for a in (0, 1)])
-    found = renewal_leakage(of_words(rows), [0.1, 0.0], n_epochs=40)
+    promised = leakage_of_epochs(of_words(rows), [0.1, 0.0])
     one = known([[back, 1 - back], [1 - back, back]])
-    assert found.promise >= temporal_leakage(one, [0.1] * 400).worst * (1.0 - 1e-9)
-    assert found.promise >= found.together
+    assert promised >= temporal_leakage(one, [0.1] * 400).worst * (1.0 - 1e-9)
+    assert promised >= together(of_words(rows), [0.1, 0.0], 40)
 
 
 @pytest.mark.parametrize("method", [MetricPrivacy([[0.0, 0.5], [0.5, 0.0]]), ApproximateDP(1e-6)])
 def test_no_promise_where_leakage_is_no_budget(method):
-    assert renewal_leakage(known([[0.8, 0.2], [0.3, 0.7]]), [0.2], n_epochs=2, accounting=method).promise == np.inf
+    assert leakage_of_epochs(known([[0.8, 0.2], [0.3, 0.7]]), [0.2], accounting=method) == np.inf

@@ -16,7 +16,7 @@ from exact_oracles import boxes_of, enumerated_boxes
 from renewing import ADVERSARY, BACK, FORTH, PLAN
 from temporaldp import DiscreteLaplaceHistogram, InputError, Ledger, plan_budget
 from temporaldp.base.errors import LedgerMismatchError, SpentError
-from temporaldp.core.planning import renewal_leakage
+from temporaldp.core.planning import leakage_of_epochs
 from temporaldp.publish.release.renewal import Epochs, renewal_of, require_enough_steps
 from temporaldp.publish.report.sentences import renewed_line
 
@@ -182,7 +182,7 @@ def test_each_month_satisfies_its_level_and_all_satisfy_the_promise(place, monke
 )
 def test_promise_covers_months_of_any_lengths(epsilons):
     """And close to the worst ones, of a step each, where the first step of a month spends most."""
-    promised, worst = renewal_leakage(ADVERSARY, epsilons).any_length, 0.0
+    promised, worst = leakage_of_epochs(ADVERSARY, [max(epsilons)]), 0.0
     for lengths in [*itertools.product((1, 2, 3), repeat=4), (1,) * 9]:
         spent = np.concatenate([epsilons[:length] for length in lengths])[:9]
         worst = max(worst, leaked(spent))
@@ -194,7 +194,7 @@ def test_promise_covers_months_of_any_lengths(epsilons):
 def test_ledger_records_the_calendar_of_its_renewal(tmp_path):
     with opened(tmp_path / "a.db") as release:
         assert release.ledger.configuration["renewal"] == "monthly"
-        assert release.guard.promise == renewal_leakage(ADVERSARY, PLAN.epsilons).any_length
+        assert release.guard.promise == leakage_of_epochs(ADVERSARY, [PLAN.epsilons.max()])
         release.release([70, 30], time="2024-01-01")
     with Ledger(tmp_path / "a.db") as ledger:
         assert renewal_of(ledger).every == "monthly"

@@ -9,7 +9,7 @@ from temporaldp.core.planning.noise_plan import NoisePlan
 from temporaldp.core.planning.people import SharePlan, plan_for_share
 from temporaldp.core.planning.plan import Optimality, Plan
 from temporaldp.core.planning.refresh import refresh_interval
-from temporaldp.core.planning.renewal import RenewalLeakage, renewal_leakage
+from temporaldp.core.planning.renewal import leakage_of_epochs
 from temporaldp.core.planning.replan import replan
 
 __all__ = [
@@ -19,16 +19,15 @@ __all__ = [
     "Optimality",
     "Plan",
     "PlanComparison",
-    "RenewalLeakage",
     "SharePlan",
     "compare_plans",
     "epochs_together",
+    "leakage_of_epochs",
     "plan_budget",
     "plan_for_share",
     "plan_guarantee",
     "plan_noise",
     "refresh_interval",
-    "renewal_leakage",
     "replan",
     "sustainable_budget",
 ]

@@ -4,53 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temporaldp.base.errors import BudgetError
-from temporaldp.base.values import FloatArray, whole_number
+from temporaldp.base.values import FloatArray
 from temporaldp.core.accounting.exact.method import EXACT
 from temporaldp.core.accounting.protocol import Accounting, budgets
 from temporaldp.core.accounting.series import temporal_leakage
 from temporaldp.core.correlation import Adversaries, Adversary, Population
-
-
-@dataclass(frozen=True, slots=True)
-class RenewalLeakage:
-    """Largest leakage about any step of epochs that all spend the same, in nats; from `renewal_leakage`.
-
-    Parameters
-    ----------
-    alone : float
-        The leakage of a single epoch.
-    together : float
-        The leakage of all epochs.
-    epoch, step : int
-        First step with that leakage: numbers from 0, the step within its epoch.
-    n_epochs : int
-    grows : bool
-        Whether more epochs raise it: the last one did so by more than a millionth.
-    promise : float
-        Upper bound for any number of epochs that spend at most as much: the level that a renewal satisfies. inf where none is
-        known, as where states are never forgotten or matrices vary, and at a delta or under a metric. For a longer memory,
-        that about hidden states.
-    any_length : float
-        The bound where epochs may end after any number of steps, as in a renewal by the calendar. The
-        next one then begins with the budget of a first step.
-    """
-
-    alone: float
-    together: float
-    epoch: int
-    step: int
-    n_epochs: int
-    grows: bool
-    promise: float
-    any_length: float
-
 
 MOST_ARRIVING = 40.0
 """Nats that the search begins with. Where values are forgotten at all, less is left of them after an epoch."""
@@ -63,65 +26,46 @@ not worth another iteration."""
 ROUNDED_SERIES = 1e-11
 """Relative: by which series and odometers of the same releases may differ, each of them being rounded up."""
 
-SAME_LEVELS = 1e-6
-"""Relative: leakages so near to one another are the same, of two steps and of one epoch more."""
 
+def leakage_of_epochs(
+    adversary: Adversaries, epsilons: ArrayLike, *, accounting: Accounting[Any, Any] = EXACT
+) -> float:
+    """Return an upper bound of the leakage of a renewed level: any number of epochs, each with an account of its own, in nats.
 
-def renewal_leakage(
-    adversary: Adversaries, epsilons: ArrayLike, *, n_epochs: int = 3, accounting: Accounting[Any, Any] = EXACT
-) -> RenewalLeakage:
-    """Leakage of a renewed level: the same budgets in every epoch, each with an account of its own.
-
-    The states at the end of an epoch and at the start of the next one are correlated: their leakage adds up. Exact, or an
-    upper bound with ``accounting=PaperBound()``, as `temporal_leakage`.
+    The states at the end of an epoch and at the start of the next one are correlated: their leakage adds up. The bound is about
+    any step, and on epochs that spend at most the given budgets. inf where none is known, as where states are never forgotten
+    or matrices vary, and at a delta or under a metric. For a longer memory, it is about hidden states.
 
     Parameters
     ----------
     adversary : Adversary, or an iterable or mapping of them
-        With constant matrices, on a clock whose first phase is that of the first epoch, or for all steps of all epochs.
+        With constant matrices, or on a clock whose first phase is that of the first epoch.
     epsilons : array_like, shape (T,)
-        Budgets of one epoch, in nats.
-    n_epochs : int, >= 2
+        Budgets of one epoch, in nats. The largest one alone, where epochs may end after any number of steps, as in a renewal by
+        the calendar.
     accounting : Accounting
 
     Raises
     ------
     BudgetError
-        The budgets or the number of epochs are not admissible.
+        The budgets are not admissible.
+
+    Notes
+    -----
+    The evidence of all epochs before one about the state at their last step is no more than that of a release of some C nats at
+    that step would be; the same of those after it and the first one's value. If with C on both sides of an epoch no more than C
+    arrives at its other ends, that holds for every epoch, by induction (Theory, section 19). C shrinks as it is put in again.
 
     Examples
     --------
     >>> from temporaldp import Adversary, TransitionMatrix, plan_budget
     >>> matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
-    >>> month = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=30, method="optimal").epsilons
-    >>> found = renewal_leakage(Adversary(matrix, matrix), month)
-    >>> round(found.alone, 3), round(found.together, 3), found.step, found.grows, round(found.promise, 3)
-    (1.0, 1.39, 29, False, 1.39)
-    >>> round(found.any_length, 2)
+    >>> observer = Adversary(matrix, matrix)
+    >>> month = plan_budget(observer, alpha=1.0, horizon=30, method="optimal").epsilons
+    >>> round(leakage_of_epochs(observer, month), 3)
+    1.39
+    >>> round(leakage_of_epochs(observer, [month.max()]), 2)
     1.66
-    """
-    n = whole_number(n_epochs, "n_epochs", least=2, error=BudgetError)
-    one = budgets(epsilons)
-    alone = temporal_leakage(adversary, one, accounting=accounting).worst
-    before = temporal_leakage(adversary, np.tile(one, n - 1), accounting=accounting).worst
-    whole = temporal_leakage(adversary, np.tile(one, n), accounting=accounting)
-    first = int(np.flatnonzero(whole.temporal >= whole.worst * (1.0 - SAME_LEVELS))[0])
-    epoch, step = divmod(first, len(one))
-    grows = whole.worst > before * (1.0 + SAME_LEVELS)
-    promise = leakage_of_epochs(adversary, one, accounting=accounting)
-    any_length = leakage_of_epochs(adversary, one.max(keepdims=True), accounting=accounting)
-    return RenewalLeakage(alone, whole.worst, epoch, step, n, grows, promise, any_length)
-
-
-def leakage_of_epochs(
-    adversary: Adversaries, epsilons: ArrayLike, *, accounting: Accounting[Any, Any] = EXACT
-) -> float:
-    """Upper bound of the leakage about any step of any number of epochs that spend at most these budgets, in nats.
-
-    The evidence of all epochs before one about the state at their last step is no more than that of a release of some C nats at
-    that step would; the same of those after it and the first one's value. If with C on both sides of an epoch no more than C
-    arrives at its other ends, that holds for every epoch, by induction (Theory, section 19). C shrinks as it is put
-    in again. inf where no C is found.
     """
     people = Population.of(adversary)
     if any(user.n_steps is not None or user.is_uncertain for user in people.users):

@@ -64,7 +64,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
     renewed : {"steps", "daily", "weekly", "monthly", "yearly"}, optional
         The plan, of budgets with a horizon, begins again: after its last step, or with the first step of a day, week, month or
         year, however many of its steps were over (a week begins on Monday). The accountant is then an odometer (without alpha),
-        which counts what all epochs leak together: more than alpha, never more than ``guard.promise`` (`renewal_leakage`).
+        which counts what all epochs leak together: more than alpha, never more than ``guard.promise`` (`leakage_of_epochs`).
     timezone : str, optional
         With `renewed`: time zone of these days, weeks, months and years, such as "Europe/Amsterdam", for times with an offset.
         Default: the clock that times are written with.
