@@ -190,6 +190,15 @@ def test_suggested_absent_state_protects_absence(tmp_path, states):
             "is a user absent from the end of an interval until the next one begins?",
         ),
         (
+            "\n".join(
+                [
+                    "patient,ward,arrived,left",
+                    *(f"{k % 4},{'AB'[k % 2]},2024-01-{k},2024-01-{k + 2}" for k in range(10, 22)),
+                ]
+            ),
+            "is a user absent from the end of an interval until the next one begins?",
+        ),
+        (
             "id;Zeit;Ort\n1;01.04.2024 14:00;A\n2;01.04.2024 15:00;B\n",
             "is every column but 'id' a step ('Zeit', 'Ort')?",
         ),
