@@ -45,7 +45,7 @@ def test_replaced_row_of_a_histogram_costs_exactly_two_moves():
         )
         for output in outputs
     )
-    assert worst <= over_moves(epsilon, 2)
+    assert worst <= over_moves(epsilon, 2) * (1.0 + 1e-13), "but for the rounding of the logarithms above"
     assert worst > 1.9 * epsilon, "one move would count too little"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -94,12 +96,25 @@ def test_invalid_units_are_refused(make, says):
         make()
 
 
+@pytest.mark.parametrize(("one", "n"), [(0.1, 5), (0.3, 9), (0.7, 3), (0.7, 1)])
+def test_group_privacy_is_rounded_up(one, n):
+    """In rational arithmetic; products of doubles are below these by an ulp."""
+    assert (
+        n * Fraction(one)
+        <= Fraction(EpsilonPromise(one).grouped(n).epsilon)
+        <= n * Fraction(one) * (1 + Fraction(1e-14))
+    )
+    assert n**2 * Fraction(one) <= Fraction(ConcentratedPromise(one).grouped(n).rho)
+    delta = EpsilonPromise(one, 1e-5).grouped(n).delta
+    assert sum(Fraction(1e-5) * Fraction((k * Decimal(one)).exp()) for k in range(n)) <= Fraction(delta)
+
+
 def test_group_privacy():
-    assert EpsilonPromise(0.5).mechanism(3).epsilon == pytest.approx(1.5)
-    assert ConcentratedPromise(0.1).mechanism(2).rho == pytest.approx(0.4)
-    two = EpsilonPromise(0.5, 1e-6).mechanism(2)
-    assert (two.epsilon, two.delta) == (1.0, pytest.approx(1e-6 * (1.0 + math.exp(0.5))))
+    assert EpsilonPromise(0.5).grouped(3).epsilon == pytest.approx(1.5)
+    assert ConcentratedPromise(0.1).grouped(2).rho == pytest.approx(0.4)
+    two = EpsilonPromise(0.5, 1e-6).grouped(2)
+    assert (two.epsilon, two.delta) == (pytest.approx(1.0), pytest.approx(1e-6 * (1.0 + math.exp(0.5))))
     with pytest.raises(InputError, match="by group privacy its delta"):
-        EpsilonPromise(34.9, 7e-9).mechanism(2)
+        EpsilonPromise(34.9, 7e-9).grouped(2)
     assert EpsilonPromise(1.0, 1e-8).together(1, 10, 1e-7) == 10.0
     assert EpsilonPromise(1.0, 1e-8).together(1, 11, 1e-7) == math.inf

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from temporaldp.base.values import FloatArray, assign, real_number
+from temporaldp.base.values import FloatArray, assign, real_number, sum_up
 from temporaldp.core.mechanisms.noise import GaussianNoise
 from temporaldp.core.mechanisms.protocol import ROUNDED, Mechanism, probabilities_of
 
@@ -69,6 +69,10 @@ class ConcentratedGuarantee(Mechanism):
         up[~near] = _by_orders(float(self.rho), losses[~near])
         up = probabilities_of(up * (1.0 + 4.0 * ROUNDED))
         return np.minimum(low, up), up
+
+    def grouped(self, n_units: int) -> ConcentratedGuarantee:
+        """The guarantee where so many units of it change together (group privacy), rounded up: n^2 rho."""
+        return ConcentratedGuarantee(sum_up([sum_up([self.rho] * n_units)] * n_units))
 
 
 def _by_orders(rho: float, losses: FloatArray) -> FloatArray:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from temporaldp.base.errors import InputError
-from temporaldp.base.values import FloatArray, assign
-from temporaldp.core.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of
+from temporaldp.base.errors import BudgetError, InputError
+from temporaldp.base.values import FloatArray, assign, sum_up
+from temporaldp.core.mechanisms.protocol import ROUNDED, ROUNDED_UP, Mechanism, both_sides, probabilities_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +58,20 @@ class PrivacyGuarantee(Mechanism):
         )
         above = np.where(up > 0.0, (self.delta + up) * (1.0 + ROUNDED), self.delta)  # from epsilon on, delta itself
         return probabilities_of((self.delta + low) * (1.0 - ROUNDED)), probabilities_of(above)
+
+    def grouped(self, n_units: int) -> PrivacyGuarantee:
+        """The guarantee where so many units of it change together (group privacy), rounded up.
+
+        n epsilon, and delta (1 + e^epsilon + ... + e^((n - 1) epsilon)); `BudgetError` if that is 1 or more.
+        """
+        # Beyond 700, e^x is not a double; delta is far above 1 long before
+        more = (
+            self.delta * math.exp(min(k * self.epsilon, 700.0) * ROUNDED_UP) * ROUNDED_UP for k in range(1, n_units)
+        )
+        grown = sum_up([self.delta, *more])
+        if grown >= 1.0:
+            raise BudgetError(
+                f"expected a promise whose delta is below 1 for {n_units} units together, but by group privacy its delta is "
+                f"{grown:.3g}; choose a unit of which a change of state is one"
+            )
+        return PrivacyGuarantee(sum_up([self.epsilon] * n_units), grown)

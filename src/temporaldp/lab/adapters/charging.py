@@ -9,7 +9,6 @@ from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.core.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.core.mechanisms import ConcentratedGuarantee, PrivacyGuarantee
 from temporaldp.core.mechanisms.distances import require_no_nearer
-from temporaldp.core.mechanisms.protocol import ROUNDED_UP
 
 Promise: TypeAlias = float | PrivacyGuarantee | ConcentratedGuarantee
 """Of one step: an epsilon in nats, (epsilon, delta), or rho."""
@@ -30,26 +29,15 @@ def promise(epsilon: float | None = None, *, delta: float = 0.0, rho: float | No
 
 
 def over_moves(promised: Promise, moves: int) -> Promise:
-    """The promise for data that are so many moves between neighbours apart (group privacy), rounded up.
-
-    n epsilon; (n epsilon, delta (1 + e^epsilon + ... + e^((n - 1) epsilon))); n^2 rho.
-    """
+    """The promise for data that are so many moves between neighbours apart (group privacy), rounded up."""
     if isinstance(moves, bool) or not isinstance(moves, int) or moves < 1:
         raise InputError(
             f"expected moves = 1 if neighbouring data sets of the library replace a state, or at least 2 if they add or remove "
             f"a row, got {moves!r}"
         )
-    if moves == 1:
-        return promised
-    match promised:
-        case ConcentratedGuarantee(rho=rho):
-            return ConcentratedGuarantee(moves**2 * rho * ROUNDED_UP)
-        case PrivacyGuarantee(epsilon=epsilon, delta=delta):
-            # Beyond 700, e^x is not a double; delta is far above 1 long before
-            grown = delta * math.fsum(math.exp(min(k * epsilon, 700.0)) for k in range(moves)) * ROUNDED_UP
-            return promise(moves * epsilon * ROUNDED_UP, delta=grown)
-        case _:
-            return promised * moves * ROUNDED_UP
+    if isinstance(promised, float):
+        return PrivacyGuarantee(promised).grouped(moves).epsilon
+    return promised.grouped(moves)
 
 
 def checked(accountant: Any) -> TemporalAccountant:

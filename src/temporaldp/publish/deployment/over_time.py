@@ -184,7 +184,7 @@ class LeakageOverTime:
         """Leakage of one release by itself between two states that are `units` privacy units apart."""
         if not self.delta:
             return self.promise.together(units, 1, 0.0)
-        return epsilon_of_one(self.promise.mechanism(units), delta=self.delta)
+        return epsilon_of_one(self.promise.grouped(units), delta=self.delta)
 
     @property
     def _accounted(self) -> tuple[Any, Accounting[Any, Any]]:
@@ -193,7 +193,7 @@ class LeakageOverTime:
             # 128 points of a privacy curve up to the epsilon of one step, at most 0.01 nats apart: two more digits than a card
             # shows would cost ten times as long
             grid = min(0.01, self.alone / 128) if self.alone > 0.0 else 0.01
-            return self.promise.mechanism(self.units), ApproximateDP(self.delta, grid=grid)
+            return self.promise.grouped(self.units), ApproximateDP(self.delta, grid=grid)
         if not self._has_one_distance:
             return self.promise.together(1, 1, 0.0), MetricPrivacy(self.distances)
         return self.alone, PaperBound() if self.adversary.is_interchangeable else Exact()

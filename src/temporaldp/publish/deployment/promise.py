@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from temporaldp.base.display import number
-from temporaldp.base.errors import InputError
 from temporaldp.base.values import real_number
 from temporaldp.core.mechanisms import PrivacyGuarantee
 from temporaldp.core.mechanisms.concentrated import LARGEST_RHO, ConcentratedGuarantee
@@ -32,23 +31,13 @@ class EpsilonPromise(PrivacyGuarantee):
         """Delta of the accounting if none is given: 0, or 1,000 times the delta of a step, as deltas add up; at least 1e-6."""
         return min(max(1e-6, 1000.0 * self.delta), 0.5) if self.delta else 0.0
 
-    def mechanism(self, units: int) -> PrivacyGuarantee:
-        """The guarantee when several units change: epsilons add up, and the k-th delta counts ``e^((k - 1) epsilon)`` times."""
-        total = math.fsum(self.delta * math.exp(min(k * self.epsilon, 700.0)) for k in range(units))
-        if total >= 1.0:
-            raise InputError(
-                f"expected a promise whose delta is below 1 for {units} units together, but by group privacy its delta is "
-                f"{total:.3g}; choose a --unit in which a change of state is one unit"
-            )
-        return PrivacyGuarantee(self.epsilon * units, total)
-
     def times(self, share: float) -> EpsilonPromise:
         """The promise with a share of its epsilon, rounded down to four digits."""
         return EpsilonPromise(float(number(self.epsilon * share, down=True)), self.delta)
 
     def together(self, units: int, steps: int, delta: float) -> float:
         """Upper bound of the epsilon at a delta of several steps by basic composition; inf if there is none."""
-        one = self.mechanism(units)
+        one = self.grouped(units)
         return one.epsilon * steps if one.delta * steps <= delta else math.inf
 
 
@@ -65,10 +54,6 @@ class ConcentratedPromise(ConcentratedGuarantee):
     def default_delta(self) -> float:
         """Delta of the accounting if none is given: 1e-6."""
         return 1e-6
-
-    def mechanism(self, units: int) -> ConcentratedGuarantee:
-        """The guarantee when several units change: k^2 rho for k units."""
-        return ConcentratedGuarantee(self.rho * units**2)
 
     def times(self, share: float) -> ConcentratedPromise:
         """The promise with a share of rho, rounded down to four digits."""
