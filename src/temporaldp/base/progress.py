@@ -49,6 +49,13 @@ def still_wanted() -> None:
         progressed(doing, share)
 
 
+def in_blocks(n: int, size: int) -> Iterator[slice]:
+    """Slices of n items, so many at a time (at least one); a watcher may end the computation before each."""
+    for first in range(0, n, max(size, 1)):
+        still_wanted()
+        yield slice(first, first + max(size, 1))
+
+
 def progressed(doing: str, share: float) -> None:
     """Report that a share (0 to 1) of a computation is done, if there is a watcher."""
     if watcher := _watcher.get():

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from temporaldp.base.display import ROWS_SHOWN, draw, grid
 from temporaldp.base.errors import MatrixError, StateError
 from temporaldp.base.names import labels_of, listed, names_of, positions, row_names, state_names
-from temporaldp.base.values import FloatArray, assign, compared_by_value, locked, read_only
+from temporaldp.base.values import FloatArray, IntArray, assign, compared_by_value, locked, read_only
 from temporaldp.core.correlation.protocol import Constant
 from temporaldp.core.kernels import LeakageProfile, compute_profiles
 
@@ -214,12 +214,7 @@ class TransitionMatrix(Constant):
             The chain has several closed classes, hence no unique stationary distribution; the message names one state
             of each.
         """
-        n_classes, label = scipy.sparse.csgraph.connected_components(
-            scipy.sparse.csr_array(self.probabilities), directed=True, connection="strong"
-        )
-        rows, columns = scipy.sparse.csr_array(self.probabilities).nonzero()
-        leaves = label[rows] != label[columns]
-        closed = np.setdiff1d(np.arange(n_classes), label[rows[leaves]])
+        label, closed = closed_classes(self.probabilities)
         if len(closed) != 1:
             members = [self.states[int(np.flatnonzero(label == c)[0])] for c in closed]
             raise MatrixError(
@@ -300,6 +295,14 @@ def compute_missing_profiles(matrices: Iterable[object]) -> None:
     found = compute_profiles([one.probabilities for one in missing], [one.states for one in missing])
     for one, profile in zip(missing, found, strict=True):
         assign(one, _profile=profile)
+
+
+def closed_classes(matrix: FloatArray | scipy.sparse.csr_array) -> tuple[IntArray, IntArray]:
+    """The number of each state's class of states that reach one another, and the classes that no transition leaves."""
+    graph = scipy.sparse.csr_array(matrix)
+    n_classes, label = scipy.sparse.csgraph.connected_components(graph, directed=True, connection="strong")
+    rows, columns = graph.nonzero()
+    return label, np.setdiff1d(np.arange(n_classes), label[rows[label[rows] != label[columns]]])
 
 
 def in_proportion(weights: FloatArray, states: tuple[str, ...]) -> TransitionMatrix:

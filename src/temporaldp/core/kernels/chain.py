@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from temporaldp.base.progress import in_blocks
 from temporaldp.base.values import ROUNDOFF as UNIT
 from temporaldp.base.values import BoolArray, FloatArray, IntArray
 
@@ -279,8 +280,7 @@ class Chain:
 
     def blocks(self, m: int) -> Iterator[slice]:
         """Blocks of m items whose coefficients fit the cache."""
-        step = max(16, CHAIN_ENTRIES // self.n)
-        return (slice(first, first + step) for first in range(0, m, step))
+        return in_blocks(m, max(16, CHAIN_ENTRIES // self.n))
 
 
 def rounding(n: int, rows: int = ROWS, unit: float = UNIT) -> float:

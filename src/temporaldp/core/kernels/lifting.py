@@ -24,12 +24,12 @@ which increases the ratio; the forest takes that one. The search ends when every
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.base.progress import in_blocks
 from temporaldp.base.values import ROUNDOFF, BoolArray, FloatArray, IntArray
 from temporaldp.core.kernels.profile import LeakageProfile
 
@@ -121,7 +121,7 @@ class _Search:
         guess -= guess.min(axis=1, keepdims=True, where=self.counts, initial=np.inf)
         guess = np.where(self.counts, guess, np.inf)
         self.u = np.empty_like(q)
-        for some in _blocks(len(q), n * n):
+        for some in in_blocks(len(q), LIFTED_ENTRIES // n**2):
             self.u[some] = (b + guess[some, None, :]).min(axis=2)
         base = np.arange(len(q))[:, None]
         off = np.abs(self.u - self.u[base, np.maximum(self.parent, 0)] - self._step())
@@ -256,7 +256,7 @@ class _Search:
             inside.ravel()[nodes] |= inside.ravel()[parents] & full[nodes]
         high, low = (np.where(side & self.counts, self.u, far) for side, far in ((inside, -np.inf), (~inside, np.inf)))
         room, entering = np.empty(size), np.empty(size, np.intp)
-        for block in _blocks(size, n * n):
+        for block in in_blocks(size, LIFTED_ENTRIES // n**2):
             rooms = (self.b - high[block, :, None] + low[block, None, :]).reshape(-1, n * n)
             room[block] = rooms.min(axis=1)
             tied = rooms <= room[block, None] + self.slack
@@ -276,9 +276,3 @@ class _Search:
             on = state != worst[rows]
             rows, state, parent, is_high = rows[on], before[on], state[on], ~was_high[on]
         return moved
-
-
-def _blocks(count: int, entries: int) -> Iterator[slice]:
-    """Slices of so many items, with arrays of some entries each, that the processor's cache holds a block."""
-    size = 1 + LIFTED_ENTRIES // entries
-    return (slice(first, first + size) for first in range(0, count, size))

@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy
 
-from temporaldp.base.progress import still_wanted
+from temporaldp.base.progress import in_blocks
 from temporaldp.base.values import ULP, FloatArray, IntArray
 from temporaldp.core.kernels.hull import upper_hull
 from temporaldp.core.kernels.profile import LeakageProfile, Witness
@@ -208,17 +208,10 @@ def disjoint_pair(matrix: Any) -> tuple[int, int] | None:
     return None
 
 
-def _blocks(n_pairs: int, width: int) -> Iterator[slice]:
-    step = max(1, BLOCK // width)
-    for first in range(0, n_pairs, step):
-        still_wanted()
-        yield slice(first, first + step)
-
-
 def excess(rows: MatrixRows, pairs: IntArray, h: FloatArray) -> FloatArray:
     """E_(1 + h)(row i || row j) of each pair (i, j), with a slope of its own."""
     found = np.empty(len(pairs))
-    for block in _blocks(len(pairs), rows.width):
+    for block in in_blocks(len(pairs), BLOCK // rows.width):
         i, j = pairs[block].T
         q, d, slope = rows.entries(i, j, h[block])
         parts = (q - d) - slope * d
@@ -229,7 +222,7 @@ def excess(rows: MatrixRows, pairs: IntArray, h: FloatArray) -> FloatArray:
 def set_sums(rows: MatrixRows, pairs: IntArray, limit: FloatArray, h: FloatArray) -> FloatArray:
     """(d, x, x - h d) summed over S, shape (3, pairs); for h <= limit no term is negative."""
     found = np.empty((3, len(pairs)))
-    for block in _blocks(len(pairs), rows.width):
+    for block in in_blocks(len(pairs), BLOCK // rows.width):
         i, j = pairs[block].T
         q, d, bound, slope = rows.entries(i, j, limit[block], h[block])
         x = q - d
@@ -338,7 +331,7 @@ def _pairs_above(upper: FloatArray, lower: FloatArray, slopes: FloatArray, level
         above, below = (np.compress(inside, one, axis=1) for one in (upper, scaled))
         width = max(1, above.shape[1])
         buffers = np.empty((2, max(1, BLOCK // width), above.shape[1]))
-        for block in _blocks(len(pairs), width):
+        for block in in_blocks(len(pairs), BLOCK // width):
             i, j = divmod(pairs[block], n)
             parts, others = buffers[:, : len(i)]
             np.take(above, i, axis=0, out=parts, mode="clip")
@@ -357,7 +350,7 @@ def _pairs_above(upper: FloatArray, lower: FloatArray, slopes: FloatArray, level
                 continue
             shares = (slopes[left] - slopes[left + 1 : right]) / (slopes[left] - slopes[right])
             is_open = ~is_above[own]
-            for block in _blocks(len(own), len(shares)):
+            for block in in_blocks(len(own), BLOCK // len(shares)):
                 chord = at_left[block, None] + (at_right - at_left)[block, None] * shares
                 is_open[block] &= (chord > levels[left + 1 : right]).any(axis=1)
             own, at_left, at_right = own[is_open], at_left[is_open], at_right[is_open]

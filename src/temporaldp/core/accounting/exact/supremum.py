@@ -23,6 +23,7 @@ from temporaldp.base.values import FloatArray, IntArray
 from temporaldp.core.accounting.exact.arrivals import Releases, likely_pairs, rows_of
 from temporaldp.core.accounting.exact.search import Cells, Side, largest
 from temporaldp.core.correlation import TransitionMatrix
+from temporaldp.core.correlation.transition import closed_classes
 from temporaldp.core.kernels.chain import LARGEST_LEVEL, Chain
 from temporaldp.core.kernels.rollouts import LONGEST
 from temporaldp.core.kernels.roots import MOST_LONG
@@ -152,20 +153,16 @@ def has_supremum(matrix: Any, epsilon: float) -> bool | None:
     epsilon : float, > 0
     """
     from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
 
     graph = csr_array(matrix)
-    count, label = connected_components(graph, directed=True, connection="strong")
-    rows, columns = graph.nonzero()
-    leaves = np.unique(label[rows[label[rows] != label[columns]]])
-    closed = np.setdiff1d(np.arange(count), leaves)
+    label, closed = closed_classes(graph)
     if len(closed) > 1:
         return False
     inside = label == closed[0]
     if _period(graph[inside][:, inside]) > 1:
         return False
     # The block of the transient values is triangular by classes.
-    blocks = (graph[members][:, members].toarray() for members in (label == one for one in leaves))
+    blocks = (graph[members][:, members].toarray() for members in (label == one for one in np.setdiff1d(label, closed)))
     found = [_stays_below_one(block, epsilon) for block in blocks]
     return False if False in found else None if None in found else True
 
