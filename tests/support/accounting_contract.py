@@ -327,19 +327,19 @@ class FilterContract(ChangeContract, Contract):
         assert series.worst <= alpha * (1.0 + 1e-12)
 
     @pytest.mark.parametrize(
-        "kind", ["reserve", "asked reserve", "horizon", "varying", "varying with reserve", "users"]
+        "kind", ["reserve", "asked reserve", "horizon", "horizon with reserve", "varying", "users"]
     )
     def test_admitted_budgets_satisfy_the_level(self, rng, kind):
         """Random budgets, each a share of the remaining one; budgets that must be refused are tried as well."""
         alpha = float(rng.choice([0.3, 1.0, 3.0]))
         n_steps = 5
-        population = adversaries(rng, n_steps if kind.startswith("varying") else None)
+        population = adversaries(rng, n_steps if kind == "varying" else None)
         if kind == "users":
             population = [adversaries(rng) for _ in range(3)]
-        asked: dict[str, Any] = {"horizon": n_steps} if kind == "horizon" else {}
+        asked: dict[str, Any] = {"horizon": n_steps} if kind.startswith("horizon") else {}
         if kind == "asked reserve":
             asked["reserve"] = 0.5 * self.tested.accountant(population, alpha=alpha).reserve
-        if kind == "varying with reserve":
+        if kind == "horizon with reserve":
             asked["reserve"] = 0.02 * alpha / self.tested.distance
         accountant = self.tested.accountant(population, alpha=alpha, **asked)
         assert (accountant.reserve > 0.0) == (kind not in {"horizon", "varying"})

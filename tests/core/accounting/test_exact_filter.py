@@ -196,24 +196,31 @@ def test_last_step_may_use_the_reserve():
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.long
-def test_time_varying_matrices_with_a_reserve(seed):
+def test_time_varying_matrices(seed):
     rng = np.random.default_rng(300 + seed)
     n, n_steps = int(rng.integers(2, 5)), 25
     few = [TransitionMatrix(0.7 * random_rows(n, rng) + 0.3 / n) for _ in range(3)]
     both = [[few[k] for k in rng.integers(0, 3, n_steps - 1)] for _ in range(2)]
     adversary = Adversary(both[0], both[1] if seed % 2 else few[0])
-    reserve = 0.05
-    standing = ExactFilter.at_start(adversary, alpha=1.0, reserve=reserve)
+    standing = ExactFilter.at_start(adversary, alpha=1.0)
     spent = []
     for step in range(n_steps):
-        left = n_steps - step - 1
-        assert standing.reserve == reserve
         if step in (5, n_steps - 2):
-            largest = largest_by_series(adversary, spent, reserve, 1.0, steps=left)
+            largest = largest_by_series(adversary, spent, 0.0, 1.0, steps=n_steps - step - 1)
             assert standing.largest() == pytest.approx(largest, rel=1e-9)
         spent.append(standing.largest() * rng.uniform(0.0, 0.9))
         standing = standing.after(spent[-1])
-        assert worst(adversary, [*spent, *([reserve] * left)]) <= 1.0
+        assert worst(adversary, [*spent, *([0.0] * (n_steps - step - 1))]) <= 1.0
+
+
+def test_a_reserve_beside_matrices_that_vary_is_refused():
+    """It would be certified as if the last matrix stayed."""
+    calm, busy = (TransitionMatrix([[stay, 1.0 - stay], [1.0 - stay, stay]]) for stay in (0.6, 0.9))
+    for varying in (Adversary([busy, calm]), Adversary(tdp.Periodic([busy, calm]))):
+        for method in (tdp.Exact(), tdp.PaperBound()):
+            with pytest.raises(tdp.BudgetError, match="one matrix for each direction"):
+                tdp.TemporalAccountant(varying, alpha=1.0, horizon=3, reserve=0.1, accounting=method)
+            assert tdp.TemporalAccountant(varying, alpha=1.0, horizon=3, reserve=0.0, accounting=method).reserve == 0.0
 
 
 def test_filter_without_correlations_admits_alpha_at_every_step():

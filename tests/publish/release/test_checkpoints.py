@@ -267,20 +267,19 @@ def test_horizon_with_replanning(place, reserve):
         assert temporal_leakage(ADVERSARY, found.ledger.epsilons).worst <= 1.0
 
 
-@pytest.mark.parametrize("reserve", [0.0, 0.05])
-def test_time_varying_matrices(place, reserve):
+def test_time_varying_matrices(place):
     """A stored state is used only at the same position in the sequence of matrices."""
     calm, busy = (TransitionMatrix(rows) for rows in ([[0.6, 0.4], [0.3, 0.7]], [[0.9, 0.1], [0.2, 0.8]]))
     walk = Adversary(*(tuple(calm if (k + shift) % 3 else busy for k in range(14)) for shift in (0, 1)))
 
     def told():
-        with opened(place, adversary=walk, reserve=reserve) as found:
+        with opened(place, adversary=walk) as found:
             began = 0 if found.ledger.checkpoint is None else found.ledger.checkpoint.end.n_steps
             accountant = found.accountant
             resumed = accountant._known_odometers is not None
             return began, resumed, [accountant.total(), accountant.remaining(), len(found), accountant.reserve]
 
-    with opened(place, adversary=walk, reserve=reserve) as found:
+    with opened(place, adversary=walk) as found:
         for time in range(13):
             found.release([70, 30], time=time, epsilon=0.5 * found.accountant.remaining() if time % 7 == 3 else 0.05)
     began, resumed, answers = told()
@@ -288,7 +287,7 @@ def test_time_varying_matrices(place, reserve):
     again = Adversary(
         *(tuple(TransitionMatrix(one.probabilities) for one in side.matrices) for side in (walk.backward, walk.forward))
     )
-    apart = TemporalAccountant(again, alpha=1.0, reserve=reserve)
+    apart = TemporalAccountant(again, alpha=1.0)
     with ContinualRelease(MECHANISM, ledger=place, accountant=apart) as found:  # the same ones, but none of them twice
         assert found.accountant._known_odometers is None
         assert found.accountant.total() == pytest.approx(answers[0], rel=1e-11)

@@ -159,6 +159,11 @@ class TemporalAccountant:
         self.lock = threading.RLock()
         self.population = self._first = population
         self.alpha, self.horizon, self.asked_reserve = level, steps, _checked_reserve(reserve, level)
+        if self.asked_reserve and not population.is_constant:
+            raise BudgetError(
+                "a reserve needs one matrix for each direction, but these vary with time: leave it out, and follow a plan "
+                "(plan_budget, replan)"
+            )
         self.asked_accounting, self._delta = accounting, accounting.delta
         self._methods: list[Group] | None = None
         self._spent: list[Any] = []

@@ -25,7 +25,7 @@ from temporaldp.core.accounting.protocol import Filter, Odometer, Side
 One_contra = TypeVar("One_contra", contravariant=True)
 One = TypeVar("One")
 Arrived = TypeVar("Arrived")
-ReserveArrivals: TypeAlias = tuple[tuple[Arrived, Arrived], ...]
+ReserveArrivals: TypeAlias = tuple[Arrived, Arrived]
 
 
 class Steps(Protocol[One_contra, Arrived]):
@@ -147,9 +147,8 @@ class StepwiseFilter(Filter, Generic[Arrived]):
         Odometer of the releases so far.
     alpha : float
     reserve : float
-    kept : tuple of pairs, or None
-        Incoming leakage from the past and from the future if the reserve is spent at every step, earlier and later. One pair
-        for each step of the horizon where matrices vary with time; otherwise a single one that holds for every step, however
+    kept : pair or None
+        Incoming leakage from the past and from the future if the reserve is spent at every step, earlier and later, however
         many there are. None where there is no reserve.
     horizon : int or None
     reserved : bool
@@ -189,27 +188,21 @@ class StepwiseFilter(Filter, Generic[Arrived]):
     def _holds(self, epsilon: float, final: bool) -> bool:
         """Whether all steps hold the level if a budget is spent next, and the reserve from then on unless it is the last."""
         kept = None if final else self.kept
-        future = None if kept is None else kept[len(self.odometer) if len(kept) > 1 else 0][1]
-        leaked, _ = self.odometer.worst_with(epsilon, future)
+        leaked, _ = self.odometer.worst_with(epsilon, None if kept is None else kept[1])
         return leaked <= self.alpha and (kept is None or self._later_steps_hold(epsilon, kept))
 
     def _later_steps_hold(self, epsilon: float, kept: ReserveArrivals[Arrived]) -> bool:
         """Whether the steps after the next one hold the level, if a budget is spent next and the reserve from then on."""
-        steps, first = self.steps, len(self.odometer) + 1
+        steps, first, (past, future) = self.steps, len(self.odometer) + 1, kept
         arrived = steps.arriving("backward", first - 1, epsilon, self.odometer.next_arrival)
         # Later steps that a filter looks at before it gives up and refuses a budget
         for step in range(first, first + 10_000):
-            if step == self.horizon:
-                return True
-            past, future = kept[step if len(kept) > 1 else 0]
-            if steps.never_more(arrived, past):
+            if step == self.horizon or steps.never_more(arrived, past):
                 return True
             if steps.leakage(arrived, self.reserve, future) > self.alpha:
                 return False
-            if step + 1 == self.horizon:
-                return True
             after = steps.arriving("backward", step, self.reserve, arrived)
-            if len(kept) == 1 and steps.never_more(steps.raised(after), arrived):
+            if steps.never_more(steps.raised(after), arrived):
                 return True
             arrived = after
         return False

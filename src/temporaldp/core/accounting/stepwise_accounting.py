@@ -159,24 +159,12 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         )
 
     def _reserve_arrivals(self, user: Adversary, alpha: float, reserve: float) -> ReserveArrivals[Any] | None:
-        """Incoming leakage of the reserve, over an infinite horizon or until matrices end; None if alpha is too small."""
+        """Incoming leakage of the reserve over an infinite horizon; None if alpha is too small."""
         if reserve == 0.0:
             return None
-        steps = self.steps(user)
-        if user.n_steps is not None:
-            past, future = (_raised_arrivals(steps, side, np.full(user.n_steps, reserve)) for side in SIDES)
-        else:
-            past, future = (self.supremum_arrivals(user, side, np.array([reserve])) for side in SIDES)
-        kept = tuple(zip(past, future, strict=False))  # none where a direction has no supremum
-        return kept if kept and all(steps.leakage(a, reserve, f) <= alpha for a, f in kept) else None
-
-
-def _raised_arrivals(steps: Steps[float, Arrived], side: Side, releases: FloatArray) -> tuple[Arrived, ...]:
-    """Incoming leakage in the order of time, each a little raised, so that none that is computed again exceeds it."""
-    arrived = [steps.nothing]
-    for transition, release in _leading(side, releases):
-        arrived.append(steps.raised(steps.arriving(side, transition, release, arrived[-1])))
-    return _ordered(side, arrived)
+        past, future = (self.supremum_arrivals(user, side, np.array([reserve])) for side in SIDES)
+        kept = next(zip(past, future, strict=False), None)  # none where a direction has no supremum
+        return kept if kept and self.steps(user).leakage(kept[0], reserve, kept[1]) <= alpha else None
 
 
 def _leading(side: Side, releases: FloatArray) -> tuple[tuple[int, float], ...]:

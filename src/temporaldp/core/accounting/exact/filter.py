@@ -85,15 +85,15 @@ class ExactFilter(Filter):
         alpha : float, > 0
             The level, in nats. Above 300 nats, 300 are satisfied.
         reserve : float
-            Budget that stays admissible at every later step, in nats. If it is barely sustainable (`sustainable_budget`), it is
-            reduced by a few billionths, so that there is room for rounding.
+            Budget that stays admissible at every later step, in nats; 0 where matrices vary with time. If it is barely
+            sustainable (`sustainable_budget`), it is reduced by a few billionths, so that there is room for rounding.
         horizon : int, optional
             Number of steps, where it is known.
 
         Raises
         ------
         BudgetError
-            alpha does not allow the reserve over an infinite horizon, or not until the horizon where matrices vary.
+            alpha does not allow the reserve over an infinite horizon.
         """
         problem = OnlineProblem.of(adversary, alpha, horizon)
         tail = largest_close(problem, reserve)
@@ -164,7 +164,7 @@ class ExactFilter(Filter):
             every = np.arange(len(problem.pairs[0]))
             pairs, rollouts = problem.unsealed(np.concatenate((pairs, every)), Coefficients.joined((moved, new)))
         past = self.past.after(problem, problem.backward, epsilon, t + 1)
-        for later in (zero, self.tail.arriving(t + 1)):
+        for later in (zero, self.tail.future):
             past = past.closest(problem, problem.backward, later)
         return replace(now, past=past, pairs=pairs, open=rollouts)
 
@@ -224,7 +224,7 @@ class ExactFilter(Filter):
         if problem.n < 2:
             return problem.alpha
         top = problem.alpha * (1.0 - 2.0**-40) if final else problem.level
-        later = 0.0 if final else self.tail.arriving(t)
+        later = 0.0 if final else self.tail.future
         # Shares of the level by which a step, and the last one, stays below it by itself: a series rounds each of its
         # sums up, and what it proves by signs. If the second is doubled, the last step can spend a trillionth less.
         epsilon = min(most, (top - float((self.past.leakage + later).max())) - 16.0 * U * top)
@@ -233,7 +233,7 @@ class ExactFilter(Filter):
             alone = problem.forward.chain(np.zeros(1, np.int64), np.zeros(1), np.zeros(1)), 0.0
             ahead = alone if final else self.tail.ahead(problem, problem.forward, t)
             epsilon = _lowered(*ahead, self.open, least, epsilon, problem.room)
-        following = None if final else self.tail.later(problem, t)
+        following = None if final else self.tail.rollouts
         if problem.backward is not None and following is not None and len(following):
             behind = self.past.chain(problem.backward), self.past.largest
             epsilon = _lowered(*behind, following, least, epsilon, problem.room)
