@@ -47,19 +47,17 @@ def plural(n: object, noun: str) -> str:
     return f"{n} {noun}" if str(n) == "1" else f"{n} {noun}s"
 
 
-def real_number(
-    value: Any, name: str, *, error: type[InputError] = InputError, advice: str = "", **limits: float
-) -> float:
+def real_number(value: Any, name: str, *, error: type[InputError] = InputError, **limits: float) -> float:
     """Return `value` as a float if it is finite and within limits, such as ``gt=0.0, le=1.0``; raise `error` otherwise.
 
-    Text and truth values are no numbers. `advice` ends the message.
+    Text and truth values are no numbers.
     """
     with suppress(TypeError, ValueError, OverflowError):
         number = float(value)
         is_number = math.isfinite(number) and np.asarray(value).dtype.kind not in "bSU"
         if is_number and all(LIMITS[limit][1](number, bound) for limit, bound in limits.items()):
             return number
-    raise error(f"expected {name} to be a finite number{_within(limits)}, got {value!r}{advice}")
+    raise error(f"expected {name} to be a finite number{_within(limits)}, got {value!r}")
 
 
 def real_array(

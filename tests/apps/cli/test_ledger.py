@@ -137,6 +137,10 @@ def test_a_ledger_keeps_what_its_release_warned_of(days):
 def test_another_correlation_is_another_recipe(days):
     run(days, "release", "morning.csv", *EXACT, "-o", "out.parquet")
     (days / "second.csv").write_text((days / "past.csv").read_text())
+    lines = (days / "past.csv").read_text().splitlines()
+    (days / "slow.csv").write_text("\n".join([lines[0], *(one for one in lines if re.search(r" \d\d:[0-5]0,", one))]))
+    message = refused("ledger", "adopt", "release.db", "--history", "slow.csv", cwd=days)
+    assert "one step of the release is 300 seconds, one step of the history 600 seconds" in message
     adopted = ["--history", "second.csv", "--set", "correlation.prior=0.5"]
     run(days, "ledger", "adopt", "release.db", *adopted)
     with Ledger(days / "release.db") as ledger:

@@ -146,7 +146,7 @@ def test_a_history_of_another_step_is_refused(tmp_path):
     made = temporaldp("plan", "--history", "hourly.csv", "--alpha", "1", "-o", "plan.json", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     message = refused("release", "now.csv", "--plan", "plan.json", "-o", "r.csv", cwd=tmp_path)
-    assert "the plan is for steps of 3600 seconds, the data have steps of 300 seconds" in message
+    assert "one step of the plan is 3600 seconds, one step of the data 300 seconds" in message
     assert temporaldp("release", "hourly.csv", "--plan", "plan.json", "-o", "r.csv", cwd=tmp_path).returncode == 0
 
 

@@ -109,8 +109,9 @@ def test_invalid_populations_are_refused():
     people = list(estimate_adversaries(population(2), prior=0.5, per_user=True))
     with pytest.raises(InputError, match="at least one adversary"):
         leakage_distribution([], epsilon=0.1)
-    with pytest.raises(BudgetError, match="at least 1 step"):
-        leakage_distribution(people, epsilon=0.1, horizon=0)
+    for horizon in (0, 2.5):
+        with pytest.raises(BudgetError, match="whole number of at least 1"):
+            leakage_distribution(people, epsilon=0.1, horizon=horizon)
     with pytest.raises(InputError, match="share of people"):
         plan_for_share(people, alpha=1.0, share=1.5)
     with pytest.raises(InputError, match="share of people"):

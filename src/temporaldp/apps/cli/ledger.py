@@ -29,6 +29,7 @@ from temporaldp.publish.project.release import without_traces
 from temporaldp.publish.release import adopt_correlation, export_ledger
 from temporaldp.publish.release.chain import LEDGER
 from temporaldp.publish.release.database import file_of
+from temporaldp.publish.release.histograms import require_same_step
 from temporaldp.publish.release.outputs import export_suffix, said_of
 from temporaldp.publish.release.renewal import renewal_of
 from temporaldp.publish.release.resuming import kept_correlations
@@ -160,12 +161,7 @@ def adopt(
     with Ledger(o.ledger_of(settings)) as ledger:
         before = ledger.configuration["states"]
         found = gather(without_traces(settings), None if before is None else tuple(before))
-        ours, theirs = found.provenance.step, ledger.configuration["step"]
-        if None not in (ours, theirs) and ours != theirs:
-            raise InputError(
-                f"one step of the history is {ours}, one step of the release {theirs}: a "
-                "correlation over another length of time does not apply"
-            )
+        require_same_step(ledger.configuration["step"], found.provenance.step, what="release", of="history")
         with working("what the level allows now"):
             event = adopt_correlation(
                 ledger, found.everyone, both=both, by=adopted_by, plan=None if plan is None else load_plan(plan)

@@ -29,10 +29,6 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
     def steps(self, user: Adversary) -> Steps[float, Arrived]:
         """Return the steps of one user's correlation."""
 
-    def release_epsilons(self, releases: FloatArray) -> FloatArray:
-        """Return the releases, which are epsilons."""
-        return releases
-
     def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> tuple[Arrived, ...]:
         """Incoming leakage of each step, in the order of time.
 

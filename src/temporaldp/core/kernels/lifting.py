@@ -42,13 +42,9 @@ LIFTED_ENTRIES = 1 << 16
 """Entries of the arrays in which pairs are looked at together, so that they stay in the processor's cache."""
 
 
-def no_trees(n_states: int, n_rows: int | None = None) -> Trees:
-    """An array for the trees of all pairs of rows, none of which is stored yet; empty for too many states.
-
-    Default: as many rows as states.
-    """
-    kept, m = n_states if n_states <= TREE_STATES else 0, n_states if n_rows is None else n_rows
-    return np.full((m, m, kept), -1, dtype=np.int16)
+def no_trees(n_states: int) -> Trees:
+    """An array for the trees of all pairs of rows, none of which is stored yet; empty for too many states."""
+    return np.full((n_states, n_states, n_states if n_states <= TREE_STATES else 0), -1, dtype=np.int16)
 
 
 def off_diagonal(n_states: int) -> FloatArray:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from temporaldp.base.errors import BudgetError, InputError, TraceError
 from temporaldp.base.extras import needing
-from temporaldp.base.values import positive, real_number
+from temporaldp.base.values import positive, real_number, whole_number
 from temporaldp.core.accounting.exact.method import EXACT
 from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.data.files.atomic import brief
@@ -93,9 +93,8 @@ def leakage_on_spark(
     TraceError
         The job failed, with Spark's reason, such as a person whose trace determines no correlation without a prior.
     """
-    asked = {"epsilon": positive(epsilon, "epsilon"), "horizon": horizon, "accounting": accounting}
-    if horizon is not None and horizon < 1:
-        raise BudgetError(f"expected a horizon of at least 1 step, got {horizon}")
+    steps = None if horizon is None else whole_number(horizon, "the horizon", least=1, error=BudgetError)
+    asked = {"epsilon": positive(epsilon, "epsilon"), "horizon": steps, "accounting": accounting}
     sums = traces.user_sums() if isinstance(traces, TraceTable) else None
     if not isinstance(sums, SparkRows):
         raise InputError(

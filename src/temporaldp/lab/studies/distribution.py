@@ -23,6 +23,7 @@ from temporaldp.base.values import (
     positive,
     read_only,
     real_number,
+    whole_number,
 )
 from temporaldp.core.accounting.exact.estimate import seconds_of_supremum
 from temporaldp.core.accounting.exact.method import EXACT
@@ -227,15 +228,14 @@ def leakage_distribution(
     (('Ann', 'Ben'), array([0.257, 0.221]), 0.5)
     """
     budget = positive(epsilon, "epsilon")
-    if horizon is not None and horizon < 1:
-        raise BudgetError(f"expected a horizon of at least 1 step, got {horizon}")
+    steps = None if horizon is None else whole_number(horizon, "the horizon", least=1, error=BudgetError)
     names: list[str] = []
     waiting, found = iter(adversaries), []
     with effort(accounting.effort):
         # Whose matrices are in memory together
         while some := list(islice(waiting, 1 << 13)):
             names += [str(len(names) + k) if one.name is None else one.name for k, one in enumerate(some)]
-            found += _leakage(Population(tuple(some), tuple(names[-len(some) :])), budget, horizon, accounting)
+            found += _leakage(Population(tuple(some), tuple(names[-len(some) :])), budget, steps, accounting)
             progressed("leakage of every person", 0.0)
     if not names:
         raise InputError("expected at least one adversary, got none")
@@ -246,7 +246,7 @@ def leakage_distribution(
     leakage, attained = np.transpose(found)
     known = attained if accounting.is_exact else None
     return LeakageDistribution(
-        names, leakage, counts, epsilon=budget, horizon=horizon, accounting=accounting, attained=known
+        names, leakage, counts, epsilon=budget, horizon=steps, accounting=accounting, attained=known
     )
 
 

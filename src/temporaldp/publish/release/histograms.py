@@ -260,12 +260,12 @@ def _named(rows: Sequence[str]) -> str:
     return f"{', '.join(rows[:3])}{more} {'is' if len(rows) == 1 else 'are'}"
 
 
-def require_same_step(expected: str | None, found: str | None, *, what: str) -> None:
-    """Raise `InputError` where the steps of the data have another length than those of the plan or ledger."""
+def require_same_step(expected: str | None, found: str | None, *, what: str, of: str = "data") -> None:
+    """Raise `InputError` where the steps of the data, or a history, have another length than those of the plan or ledger."""
     if None not in (expected, found) and expected != found:
         raise InputError(
-            f"the {what} is for steps of {expected}, the data have steps of {found}: a correlation over another "
-            "length of time does not apply to them; plan with a history of the same step"
+            f"one step of the {what} is {expected}, one step of the {of} {found}: a correlation over another "
+            "length of time does not apply; take a history of the same step"
         )
 
 

@@ -19,13 +19,12 @@ from temporaldp.core.accounting.margins import SET_MARGIN
 from temporaldp.core.accounting.monotone_search import largest_in_few_tries
 from temporaldp.core.accounting.pairwise import PairwiseAccounting, PairwiseLeakage
 from temporaldp.core.accounting.paper.method import PAPER
-from temporaldp.core.accounting.protocol import Accounting, Side, budgets, constant_matrix
+from temporaldp.core.accounting.protocol import Accounting, Side, constant_matrix
 from temporaldp.core.accounting.stepwise import Steps
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.adversary import Matrix
 from temporaldp.core.kernels.interval import LARGEST_SPREAD
 from temporaldp.core.kernels.lifting import off_diagonal
-from temporaldp.core.mechanisms.likelihood_box import intervals, widths
 
 SETTLED, AHEAD = 1e-10, 100.0
 """Share of the spread that may still change where one that no step raises is looked for; and how far ahead, in changes."""
@@ -68,8 +67,7 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
 
     def convert(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
         """The epsilon of each step; the width of a box."""
-        boxes = intervals(releases, users[0].n_states)
-        return budgets(releases) if boxes is None else widths(*boxes)
+        return PAPER.convert(releases, users)
 
     def steps(self, user: Adversary) -> IntervalSteps:
         """Return the steps of one user."""

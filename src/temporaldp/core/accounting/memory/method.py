@@ -88,10 +88,6 @@ class LongerMemory(Accounting[FloatArray, MemoryArrivals | None]):
         """The method itself; `Exact` for matrices of states, beside which several models have such chains."""
         return self if users[0].is_lifted else EXACT.specialised(users, releases, online=online)
 
-    def release_epsilons(self, releases: FloatArray) -> FloatArray:
-        """Return the releases, which are epsilons."""
-        return releases
-
     def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> MemoryArrivals:
         """Incoming leakage of each step.
 

@@ -54,10 +54,6 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         boxes = intervals(releases, users[0].n_states)
         return budgets(releases) if boxes is None else widths(*boxes)
 
-    def release_epsilons(self, releases: FloatArray) -> FloatArray:
-        """Return the releases, which are epsilons."""
-        return releases
-
     def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> FloatArray:
         """Zero at the first step, then the loss of the leakage one step before."""
         (arrived,) = _arrivals([user], side, releases)
