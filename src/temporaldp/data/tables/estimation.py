@@ -265,9 +265,12 @@ def all_transitions(traces: Traces, user: str | None = None) -> IntArray:
 
 
 def estimated(
-    traces: Traces, counts: NDArray[Any], direction: Direction, prior: float, user: str | None = None
+    traces: Traces, counts: NDArray[Any], direction: Direction, prior: float | FloatArray, user: str | None = None
 ) -> TransitionMatrix:
-    """The matrix in a direction by counts of transitions; `EstimationError` where a state has none, and there is no prior."""
+    """The matrix in a direction by counts of transitions, and a prior of all cells or of each one.
+
+    `EstimationError` where a state has no transition, and there is no prior.
+    """
     who = "" if user is None else f" of user {user!r}"
     weights = (counts if direction == "forward" else counts.T) + prior
     totals = weights.sum(axis=1)
@@ -351,11 +354,9 @@ def estimate_periodic(
         both = (codes[:, t] >= 0) & (codes[:, t + 1] >= 0)
         np.add.at(counts[t % period], (codes[both, t], codes[both, t + 1]), 1.0)
     sides = []
-    for direction, tables in zip(BOTH, (counts.transpose(0, 2, 1), counts), strict=True):
-        whole = estimated(trajectories, counts.sum(axis=0), direction, prior)
-        weights = tables + tie * whole.dense()
-        rows = weights / weights.sum(axis=2, keepdims=True)
-        sides.append([TransitionMatrix(one, trajectories.states) for one in rows])
+    for direction in BOTH:
+        whole = tie * estimated(trajectories, counts.sum(axis=0), direction, prior).dense()
+        sides.append([estimated(trajectories, one, direction, whole) for one in counts])
     return Adversary(*(Periodic(one, phase=phase or 0) for one in sides))
 
 

@@ -14,7 +14,6 @@ from temporaldp.base.names import listed
 from temporaldp.base.values import real_number
 from temporaldp.core.accounting.series import temporal_leakage
 from temporaldp.core.correlation.adversary import Adversary
-from temporaldp.core.correlation.transition import TransitionMatrix
 from temporaldp.data.tables.estimation import BOTH, estimate_adversary, estimate_periodic, estimated
 from temporaldp.data.tables.longer_memory import estimate_dwell_times, estimate_words
 from temporaldp.data.tables.traces import Traces, as_traces, codes_of
@@ -184,14 +183,10 @@ def predictable_person(traces: Traces, *, share: float = 0.95) -> Adversary:
 def own_correlations(traces: Traces, *, prior: float = 0.0) -> list[Adversary]:
     """The matrices of each person, or of some of many, each row tied to that of all people with a weight of one transition."""
     everyone = {side: estimated(traces, traces.transition_counts(None), side, prior).dense() for side in BOTH}
-    found = []
-    for user, counts in sampled_people(traces).user_transitions():
-        sides = {}
-        for side, of_rows in zip(BOTH, (counts.T, counts), strict=True):
-            rows = of_rows + everyone[side]
-            sides[side] = TransitionMatrix(rows / rows.sum(axis=1, keepdims=True), traces.states)
-        found.append(Adversary(**sides, name=user))
-    return found
+    return [
+        Adversary(**{side: estimated(traces, counts, side, everyone[side], user) for side in BOTH}, name=user)
+        for user, counts in sampled_people(traces).user_transitions()
+    ]
 
 
 def affordable(traces: Traces, n_hidden: int, most: int = MOST_HIDDEN_STATES) -> Traces:
