@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
-from temporaldp.apps.serve.failures import CLOSE_CONNECTION, RETRY_LATER
+from temporaldp.apps.serve.failures import CLOSE_CONNECTION, BusyError
 
 LARGEST_BODY = 1 << 20
 """Bytes. Two matrices of 100 states as JSON have less than half of that."""
@@ -45,9 +45,7 @@ class BoundedRequest(Request):
             if self.n_held > self.largest:
                 raise HTTPException(413, f"expected a body of at most {self.largest} bytes", CLOSE_CONNECTION)
             if in_flight[self.largest] > MOST_IN_FLIGHT:
-                raise HTTPException(
-                    429, "too many requests are waiting; nothing was done: try again", RETRY_LATER | CLOSE_CONNECTION
-                )
+                raise BusyError(**CLOSE_CONNECTION)
             yield part
 
     async def body(self) -> bytes:

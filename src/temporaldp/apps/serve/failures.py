@@ -61,8 +61,8 @@ ANSWERS: dict[type, tuple[int, str]] = {
 class BusyError(HTTPException):
     """Too many requests are waiting; nothing was done."""
 
-    def __init__(self) -> None:
-        super().__init__(429, "too many requests are waiting; nothing was done: try again", RETRY_LATER)
+    def __init__(self, **headers: str) -> None:
+        super().__init__(429, "too many requests are waiting; nothing was done: try again", RETRY_LATER | headers)
 
 
 def answer(status: int, title: str, detail: str, headers: dict[str, str] | None = None, **more: Any) -> Response:

@@ -197,8 +197,11 @@ def posteriors(leakage: float, delta: float) -> str:
 
 def satisfied(alpha: float, delta: float = 0.0) -> str:
     """The level as a property of a release: 1-DP_T, or (1, 1e-06)-DP_T."""
-    level = f"{alpha:g}" if float(f"{alpha:g}") >= alpha else number(alpha, up=True)
-    return f"({level}, {delta:g})-DP_T" if delta else f"{level}-DP_T"
+    return f"({_level(alpha)}, {delta:g})-DP_T" if delta else f"{_level(alpha)}-DP_T"
+
+
+def _level(alpha: float) -> str:
+    return f"{alpha:g}" if float(f"{alpha:g}") >= alpha else number(alpha, up=True)
 
 
 def chain(known: Provenance) -> str:
@@ -227,8 +230,7 @@ def observers(known: Provenance) -> str:
 
 def guarantee_line(alpha: float, delta: float, guarantee: Guarantee | None = None, known: Provenance = UNSTATED) -> str:
     """The guarantee of a release in one line, by default the temporal level; with its condition, the correlation `known`."""
-    level = f"{alpha:g}" if float(f"{alpha:g}") >= alpha else number(alpha, up=True)
-    most = f"at most {plural(level, 'nat')}{at_delta(delta)}"
+    most = f"at most {plural(_level(alpha), 'nat')}{at_delta(delta)}"
     if guarantee is None or guarantee.is_temporal:
         return f"{most} about any step ({satisfied(alpha, delta)}), for {observers(known)}"
     return f"{most} about {guarantee.wording.protects} ({guarantee.wording.label}), for {guarantee.wording.condition}"
