@@ -130,8 +130,7 @@ class ReleasedHistograms(Table):
     def reordered(self, states: tuple[str, ...]) -> ReleasedHistograms:
         """The histograms with their states in another order."""
         order = positions(self.states, states, what="the released histograms")
-        known = self.estimates
-        moved = known and CountEstimate(*(getattr(known, name)[:, order] for name in ESTIMATES.values()))
+        moved = self.estimates and self.estimates.mapped(lambda one: one[:, order])
         return replace(self, counts=self.counts[:, order], states=states, estimates=moved)
 
     def plot(self, *, true_counts: IntArray | None = None, smoothed: SmoothedHistograms | None = None) -> Figure:

@@ -10,7 +10,7 @@ they do not at some times or in some states alone, the errors of the last predic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,6 +115,11 @@ class CountEstimate:
     def n_people(self) -> int:
         """Number of people at a step, which the counts sum to; of several steps, the average."""
         return round(float(self.counts.sum(axis=-1).mean()))
+
+    def mapped(self, change: Callable[..., FloatArray], *others: CountEstimate) -> CountEstimate:
+        """The estimate after a change of its counts and both ends, each of them given with those of other estimates."""
+        parts = ((one.counts, one.lower, one.upper) for one in (self, *others))
+        return CountEstimate(*map(change, *parts))
 
 
 def advance(state: FilterState | None, step: StepRelease, correlation: PublicCorrelation) -> FilterState:

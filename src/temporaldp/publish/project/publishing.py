@@ -17,7 +17,6 @@ from temporaldp.core.planning import plan_guarantee
 from temporaldp.core.planning.histogram_noise import mean_absolute_noise
 from temporaldp.data.counts import ReleasedHistograms, SmoothedHistograms, save_released, smooth
 from temporaldp.data.files.atomic import write_text
-from temporaldp.data.smoothing import CountEstimate
 from temporaldp.data.tables import Traces
 from temporaldp.data.tables.moments import moment
 from temporaldp.publish.project.release import BOTH_TOGETHER, ReleaseSetup, named_times, published_in, published_times
@@ -233,9 +232,8 @@ def _keeping_estimates(released: ReleasedHistograms, earlier: ReleasedHistograms
     if new is None or old is None:
         return released
     source = np.array([places.get(moment(time), -1) for time in released.times])
-    pairs = (new.counts, old.counts), (new.lower, old.lower), (new.upper, old.upper)
-    kept = (np.where(source[:, None] >= 0, before[source], now) for now, before in pairs)
-    return replace(released, estimates=CountEstimate(*kept))
+    kept = new.mapped(lambda now, before: np.where(source[:, None] >= 0, before[source], now), old)
+    return replace(released, estimates=kept)
 
 
 def _with_earlier(
@@ -253,10 +251,6 @@ def _with_earlier(
     order = np.argsort([*step_of, *(row.step for row in rows)])
     times = (*released.times, *(row.time for row in rows))
     new, old = released.estimates, earlier.estimates
-    both = None
-    if new is not None and old is not None:
-        pairs = (new.counts, old.counts), (new.lower, old.lower), (new.upper, old.upper)
-        both = CountEstimate(*(np.vstack([one, other[others]])[order] for one, other in pairs))
     scales = stream.guard.drawn_scales([row.step for row in rows], spent)
     return replace(
         released,
@@ -264,5 +258,5 @@ def _with_earlier(
         epsilons=np.append(released.epsilons, spent)[order],
         scales=np.append(released.scales, scales)[order],
         times=tuple(times[k] for k in order),
-        estimates=both,
+        estimates=new and old and new.mapped(lambda one, other: np.vstack([one, other[others]])[order], old),
     )
