@@ -110,7 +110,7 @@ def test_curve_is_tight_for_two_exchangeable_states():
         for step in range(n_steps):
             rows = told_by_all(table, [past] * (n_steps - 1), [future] * (n_steps - 1), step, n_steps)
             curve = series.evidence.curve(step)
-            low, up = grid.interpolated(curve.lower_deltas, curve.grid, epsilons), curve.delta(epsilons)
+            low, up = grid.interpolated(curve.lower_deltas, *grid.cells(curve.grid, epsilons)), curve.delta(epsilons)
             true = np.array([hockey_stick(rows, math.exp(epsilon)) for epsilon in epsilons])
             assert (low - ULPS <= true).all() and (true <= up + ULPS).all()
             assert (up - low <= 0.01).all()

@@ -21,6 +21,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.core.accounting.curve import grid
+from temporaldp.core.accounting.curve.arrivals import SingleCurve
 
 ANYWHERE = np.linspace(0.0, 6.0, 601)
 
@@ -50,8 +51,8 @@ def test_interpolated_curve_is_above_and_lowered_curve_below(seed, h):
     D, E = profile(first, points), profile(second, points)
     low, low_too = grid.lowered(D, h), grid.lowered(E, h)
     exact = profile(first, ANYWHERE)
-    assert (grid.interpolated(D, h, ANYWHERE) >= exact - 1e-14).all()
-    assert (grid.interpolated(low, h, ANYWHERE) <= exact + 1e-14).all()
+    assert (grid.interpolated(D, *grid.cells(h, ANYWHERE)) >= exact - 1e-14).all()
+    assert (grid.interpolated(low, *grid.cells(h, ANYWHERE)) <= exact + 1e-14).all()
     # two independent outputs: losses add
     losses = np.add.outer(first[0], second[0]).ravel()
     both = losses, np.multiply.outer(first[1], second[1]).ravel(), first[2] + second[2] - first[2] * second[2]
@@ -59,7 +60,7 @@ def test_interpolated_curve_is_above_and_lowered_curve_below(seed, h):
     for curves, up in (((D, E), True), ((low, low_too), False)):
         m, infinite = grid.masses(curves[1], h, up=up)
         assert m.sum() + infinite == pytest.approx(1.0, abs=1e-9) and (m >= 0.0).all()
-        made = grid.interpolated(grid.composed(curves[0], h, m, infinite, up=up), h, ANYWHERE)
+        made = grid.interpolated(grid.composed(curves[0], h, m, infinite, up=up), *grid.cells(h, ANYWHERE))
         assert (made >= exact - 1e-13).all() if up else (made <= exact + 1e-13).all()
 
 
@@ -75,11 +76,11 @@ def test_kernel_bounds_every_family_of_outputs(seed, h):
     D = np.array([hockey_stick(outputs, math.exp(x)) for x in points])
     leakage = TransitionMatrix(rows).leakage_profile()
     _, theta = grid.contraction_bounds(leakage, points)
-    carried = grid.arriving_profile(D, h, theta, up=True)
+    carried = grid.arriving_profile(D, grid.passage(h, theta, up=True), up=True)
     for epsilon in ANYWHERE[::20]:
         assert (
             hockey_stick(rows @ outputs, math.exp(epsilon))
-            <= grid.interpolated(carried, h, np.array([epsilon]))[0] + 1e-13
+            <= grid.interpolated(carried, *grid.cells(h, np.array([epsilon])))[0] + 1e-13
         )
 
 
@@ -95,6 +96,35 @@ def test_fourier_convolution_stays_a_bound(up):
     np.testing.assert_allclose(direct, by_fft, atol=1e-10)
     other = grid.composed(D, h, m, 0.0, up=not up)
     assert (by_fft >= other).all() if up else (by_fft <= other).all()
+
+
+@pytest.mark.parametrize("size", [40, 1_000, 4_000])
+def test_the_error_of_a_fourier_convolution_is_that_of_its_block(size):
+    """A single transform of the whole would have the error of the largest sums everywhere, and curves ten times as long."""
+    falling = np.exp(-0.01 * np.arange(4_000, dtype=np.float64))
+    m = np.random.default_rng(3).uniform(0.0, 1.0, size)
+    sums, error = grid.convolved(falling, m)
+    exact = np.convolve(falling, m, mode="valid")
+    assert sums.shape == error.shape == exact.shape
+    assert (np.abs(sums - exact) <= error + 1e-12 * exact).all()
+    assert size > 1_000 or error[-1] <= 1e-6 * error[0]
+    of_pairs = grid.convolved(np.broadcast_to(falling, (2, 3, 4_000)), np.broadcast_to(m, (2, 3, size)))
+    assert all((one == both[1, 2]).all() for one, both in zip((sums, error), of_pairs, strict=True))
+
+
+def test_a_rare_infinite_loss_stays_infinite_and_a_bound():
+    rng = np.random.default_rng(4)
+    rows, outputs = rng.dirichlet(np.ones(3), 3), rng.dirichlet(np.full(4, 20.0), 3)
+    # An output that no other state has
+    outputs = np.append(outputs * (1.0 - np.array([[1e-6], [0.0], [0.0]])), [[1e-6], [0.0], [0.0]], axis=1)
+    h, matrix = 0.01, TransitionMatrix(rows)
+    points = h * np.arange(400)
+    D = np.array([hockey_stick(outputs, math.exp(x)) for x in points])
+    carried = SingleCurve(h, 0.5, up=True).through(matrix, D)
+    assert D[-1] >= 1e-7 and carried.size <= D.size
+    for epsilon in (*ANYWHERE[::20], 4.5, 8.0, 20.0):
+        found = grid.interpolated(carried, *grid.cells(h, np.array([epsilon])))[0]
+        assert hockey_stick(rows @ outputs, math.exp(epsilon)) <= found + 1e-13
 
 
 @pytest.mark.parametrize("up", [True, False])
@@ -132,7 +162,7 @@ def test_the_epsilon_of_a_curve():
     assert grid.epsilon_at(D, h, 0.5, up=True) == 0.0
     assert grid.epsilon_at(D + 0.01, h, 0.005, up=True) == math.inf
     found = grid.epsilon_at(D, h, 0.15, up=True)
-    assert grid.interpolated(D, h, np.array([found]))[0] == pytest.approx(0.15, rel=1e-12)
+    assert grid.interpolated(D, *grid.cells(h, np.array([found])))[0] == pytest.approx(0.15, rel=1e-12)
     assert grid.epsilon_at(D, h, 0.15, up=False) <= found
     assert grid.raised_by(np.array([0.3, 0.25]), D) == pytest.approx(0.25)
 

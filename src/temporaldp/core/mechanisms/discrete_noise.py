@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -146,21 +147,14 @@ def from_atoms(losses: FloatArray, atoms: FloatArray, masses: FloatArray) -> tup
 def _values_at_atoms(nodes: FloatArray, masses: FloatArray) -> tuple[FloatArray, float]:
     """D at every atom, and B at the lowest."""
     steps = np.diff(nodes)[::-1]
-    # A few atoms are added up one by one; more, evenly spaced, by a recursive filter
-    if nodes.size > 2_000 and np.ptp(steps) <= 1e-9 * steps[0]:  # discrete Gaussian noise: evenly spaced
-        from scipy.signal import lfilter
-
-        B = lfilter([1.0], [1.0, -math.exp(-float(steps[0]))], masses[::-1])
-        return np.concatenate(([0.0], np.cumsum(-np.expm1(-steps) * B[:-1])))[::-1], float(B[-1])
-    total, value = float(masses[-1]), 0.0
-    values = [value]
-    for mass, kept, lost in zip(
-        masses[-2::-1].tolist(), np.exp(-steps).tolist(), (-np.expm1(-steps)).tolist(), strict=True
-    ):
-        value += lost * total
-        total = mass + kept * total
-        values.append(value)
-    return np.array(values[::-1]), total
+    # Beyond, e^atom leaves the range of doubles, and atoms are added up one by one
+    if nodes[-1] - nodes[0] <= 300.0:
+        falling = np.exp(nodes - nodes[-1])[::-1]
+        B = np.cumsum(masses[::-1] / falling) * falling
+    else:
+        each = zip(masses[-2::-1].tolist(), np.exp(-steps).tolist(), strict=True)
+        B = np.array([*accumulate(each, lambda total, one: one[0] + one[1] * total, initial=float(masses[-1]))])
+    return np.concatenate(([0.0], np.cumsum(-np.expm1(-steps) * B[:-1])))[::-1], float(B[-1])
 
 
 def _between_atoms(nodes: FloatArray, values: FloatArray, lowest: float, losses: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy as np
 
 from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.progress import progressed
-from temporaldp.base.values import LARGEST, FloatArray, real_number
+from temporaldp.base.values import LARGEST, FloatArray, IntArray, real_number
 from temporaldp.core.accounting.curve import grid
 from temporaldp.core.accounting.protocol import Side
 from temporaldp.core.correlation import Adversary
@@ -70,8 +70,11 @@ class SingleCurve:
     h: float
     delta: float
     up: bool = field(kw_only=True)
-    _thetas: dict[int, tuple[Matrix, FloatArray, float]] = field(default_factory=dict, init=False, compare=False)
+    _thetas: dict[int, tuple[Matrix, tuple[FloatArray, IntArray, FloatArray], float]] = field(
+        default_factory=dict, init=False, compare=False
+    )
     _masses: dict[int, tuple[FloatArray, FloatArray, float]] = field(default_factory=dict, init=False, compare=False)
+    _near: list[float] = field(default_factory=lambda: [0.0], init=False, compare=False)
     _own: dict[Mechanisms, FloatArray] = field(default_factory=dict, init=False, compare=False)
 
     @property
@@ -131,7 +134,7 @@ class SingleCurve:
         if matrix is None or curve is NOTHING:
             return NOTHING
         reach = self.reach(matrix, curve, TAIL * self.delta)
-        passed = grid.arriving_profile(grid.padded(curve, reach), self.h, self._theta(matrix, reach), up=self.up)
+        passed = grid.arriving_profile(grid.padded(curve, reach), self._passage(matrix, reach), up=self.up)
         if not self.up:
             limit = float(grid.rounded(curve[-1:] * self._thetas[id(matrix)][2], up=False)[0])
             passed = grid.lowered(np.append(passed, min(limit, float(passed[-1]))), self.h)
@@ -154,27 +157,28 @@ class SingleCurve:
         """Epsilon of two independent outputs at the delta, in nats: that of `composed`, in a fraction of its time."""
         if first is NOTHING or second is NOTHING:
             return self.epsilon(second if first is NOTHING else first)
-        m, infinite = grid.masses(second, self.h, up=self.up)
-        return grid.composed_epsilon(first, self.h, m, infinite, self.delta, up=self.up)
+        m = grid.masses(second, self.h, up=self.up)
+        self._near[0] = grid.composed_epsilon(first, self.h, *m, self.delta, up=self.up, near=self._near[0])
+        return self._near[0]
 
     def variation_together(self, first: FloatArray, second: FloatArray) -> float:
         """Total variation distance of two independent outputs between any two states: their delta at epsilon = 0."""
         if first is NOTHING or second is NOTHING:
             return float(second[0] if first is NOTHING else first[0])
-        m, infinite = grid.masses(second, self.h, up=self.up)
-        return grid.composed_variation(first, self.h, m, infinite, up=self.up)
+        return grid.composed_variation(first, self.h, *grid.masses(second, self.h, up=self.up), up=self.up)
 
     def contraction(self, matrix: Matrix) -> float:
         """The largest total variation between rows, by which an infinite loss shrinks in each step."""
-        return float(self._theta(matrix, 1)[0])
+        return float(self._passage(matrix, 1)[0][0])
 
     def reach(self, matrix: Matrix, curve: FloatArray, tail: float) -> int:
         """Points after a step: an infinite loss becomes finite unless a set of states distinguishes two rows with certainty."""
         size = curve.size
-        if curve[-1] <= tail:
+        # Times delta: an infinite loss up to which it may stay infinite, where it would make curves several times as long
+        if curve[-1] <= max(1e-4 * self.delta, tail):
             return size
         while True:
-            theta, limit = self._theta(matrix, size), self._thetas[id(matrix)][2]
+            theta, limit = self._passage(matrix, size)[0], self._thetas[id(matrix)][2]
             settled = np.flatnonzero((theta - limit) * curve[-1] <= tail)
             if settled.size:
                 return max(curve.size, int(settled[0]) + 1)
@@ -182,15 +186,14 @@ class SingleCurve:
                 return curve.size
             size *= 2
 
-    def _theta(self, matrix: Matrix, size: int) -> FloatArray:
-        """The contraction curve at `size` points of the grid or more, and what it falls to, on this side."""
+    def _passage(self, matrix: Matrix, size: int) -> tuple[FloatArray, IntArray, FloatArray]:
+        """`grid.passage` of the contraction curve at `size` points of the grid or more, on this side."""
         kept = self._thetas.get(id(matrix))
-        if kept is None or kept[1].size < size:
-            profile = matrix.leakage_profile()
-            losses = self.h * np.arange(max(2 * size, POINTS), dtype=np.float64)
-            bounds = grid.contraction_bounds(profile, losses)
-            limits = grid.contraction_bounds(profile, np.array([math.inf]))
-            kept = self._thetas[id(matrix)] = (matrix, bounds[int(self.up)], float(limits[int(self.up)][0]))
+        if kept is None or kept[1][0].size < size:
+            losses = np.append(self.h * np.arange(max(2 * size, POINTS), dtype=np.float64), math.inf)
+            theta = grid.contraction_bounds(matrix.leakage_profile(), losses)[self.up]
+            passed = grid.passage(self.h, theta[:-1], up=self.up)
+            kept = self._thetas[id(matrix)] = (matrix, passed, float(theta[-1]))
         return kept[1]
 
     def _masses_of(self, curve: FloatArray) -> tuple[FloatArray, float]:

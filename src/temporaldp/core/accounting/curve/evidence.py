@@ -61,7 +61,7 @@ class PrivacyCurve:
         levels = np.asarray(epsilon, dtype=np.float64)
         if np.isnan(levels).any():
             raise BudgetError("expected epsilon to be a number, got nan")
-        above = grid.interpolated(self.deltas, self.grid, np.abs(levels).ravel())
+        above = grid.interpolated(self.deltas, *grid.cells(self.grid, np.abs(levels).ravel()))
         above = np.where(np.abs(levels).ravel() >= self.pure_epsilon, 0.0, above)
         below = np.exp(np.minimum(levels.ravel(), 0.0))
         found = np.minimum(np.where(levels.ravel() < 0.0, (1.0 - below) + below * above, above), 1.0)

@@ -17,8 +17,12 @@ the dots", Doroshenko et al., PoPETs 2022), and `lowered` moves it below. Throug
 from __future__ import annotations
 
 import math
+from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy.fft import irfft, next_fast_len, rfft
 
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import ULP, FloatArray, IntArray
@@ -36,13 +40,23 @@ LARGEST_LOSS = 600.0
 """Above, e^epsilon leaves the range of doubles where `lowered` needs it."""
 
 
-def interpolated(D: FloatArray, h: float, losses: FloatArray) -> FloatArray:
-    """D at any losses >= 0."""
-    last = D.size - 1
-    k = np.minimum(losses / h, last).astype(np.int64)
+@lru_cache(maxsize=8)
+def powers(h: float, bits: int) -> tuple[FloatArray, FloatArray]:
+    """``e^{-k h}`` and ``1 - e^{-k h}`` for k = 0, 1, ... below ``2^bits``."""
+    exponents = -h * np.arange(1 << bits, dtype=np.float64)
+    return np.exp(exponents), -np.expm1(exponents)
+
+
+def cells(h: float, losses: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Where `interpolated` reads a profile for losses >= 0: grid points, and the share of the next one."""
+    k = np.minimum(losses / h, MOST_POINTS).astype(np.int64)
     k -= k * h > losses  # a quotient that was rounded up
-    right = np.clip(np.expm1(losses - k * h) / math.expm1(h), 0.0, 1.0)
-    return np.asarray((1.0 - right) * D[k] + right * D[np.minimum(k + 1, last)])
+    return k, np.clip(np.expm1(losses - k * h) / math.expm1(h), 0.0, 1.0)
+
+
+def interpolated(D: FloatArray, k: IntArray, right: FloatArray) -> FloatArray:
+    """D at the losses of `cells`."""
+    return np.asarray((1.0 - right) * D[np.minimum(k, D.size - 1)] + right * D[np.minimum(k + 1, D.size - 1)])
 
 
 def contraction_bounds(profile: LeakageProfile, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -57,28 +71,25 @@ def contraction_bounds(profile: LeakageProfile, losses: FloatArray) -> tuple[Flo
     return lower, np.minimum(upper, 1.0)
 
 
-def arriving_profile(D: FloatArray, h: float, theta: FloatArray, *, up: bool) -> FloatArray:
-    """One step through a correlation: ``theta(gamma) D(1 + (gamma - 1) / theta(gamma))`` at the grid points (Theorem 5)."""
-    theta = theta[: D.size]
-    losses = h * np.arange(D.size, dtype=np.float64)
-    passed = np.zeros(D.size)
-    some = theta > 0.0
-    share, at = theta[some], losses[some]
+def passage(h: float, theta: FloatArray, *, up: bool) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Theta at the grid points, and the `cells` of ``1 + (gamma - 1) / theta(gamma)``, as losses, on the safe side."""
+    at = h * np.arange(theta.size, dtype=np.float64)
+    share = np.where(theta > 0.0, theta, 1.0)
     # log(1 + (e^x - 1) / theta), without e^x, as a sum of numbers >= 0
     arriving = at + np.log1p(-np.expm1(-at) * ((1.0 - share) / share))
-    slack = ROUNDED * (1.0 + arriving)
-    arriving = arriving - slack if up else arriving + slack
-    passed[some] = share * interpolated(D, h, np.maximum(arriving, at))
-    return rounded(passed, up=up)
+    return theta, *cells(h, np.maximum(arriving + (1.0 + arriving) * (-ROUNDED if up else ROUNDED), at))
+
+
+def arriving_profile(D: FloatArray, passed: tuple[FloatArray, IntArray, FloatArray], *, up: bool) -> FloatArray:
+    """One step through a correlation: ``theta(gamma) D(1 + (gamma - 1) / theta(gamma))`` at the grid points (Theorem 5)."""
+    theta, k, right = passed
+    return rounded(theta[: D.size] * interpolated(D, k[: D.size], right[: D.size]), up=up)
 
 
 def composed(D: FloatArray, h: float, m: FloatArray, infinite: float, *, up: bool, finest: float = 0.0) -> FloatArray:
     """The profile of two independent outputs: ``sum_j m[j] D(k - j) + infinite``; an error above `finest` is not made."""
-    from scipy.signal import fftconvolve
-
     extended = _extended(D, h, m.size // 2)
-    norms = math.sqrt(float(np.square(extended).sum()) * float(np.square(m).sum()))
-    by_fft = fft_error(extended.size + m.size, norms)
+    by_fft = fft_error(extended.size + m.size, np.linalg.norm(extended) * np.linalg.norm(m))
     products = extended.size * m.size
     # Times the error that is accepted: beyond, eight times as many products are worth their time
     affordable = MOST_DIRECT if by_fft <= 1000.0 * finest else 8 * MOST_DIRECT
@@ -94,12 +105,26 @@ def composed(D: FloatArray, h: float, m: FloatArray, infinite: float, *, up: boo
         sums = np.convolve(extended, m, mode="valid")
         error = m.size * ULP * sums
     else:
-        sums = fftconvolve(extended, m, mode="valid")
-        error = np.full(sums.size, by_fft)
+        sums, error = convolved(extended, m)
     sums = sums + infinite + (error if up else -error)
     # Rounding may leave a tail that does not fall: the largest value to the right (up), the smallest to the left (down).
     sums = np.maximum.accumulate(sums[::-1])[::-1] if up else np.minimum.accumulate(np.maximum(sums, 0.0))
     return rounded(sums, up=up)
+
+
+def convolved(extended: FloatArray, m: FloatArray) -> tuple[FloatArray, ...]:
+    """Sums of products along the last axis, where m lies within the other array, and what each of them may be wrong by.
+
+    By Fourier transforms of blocks: an error is absolute in its block, so that the end of a curve keeps its digits.
+    """
+    n, size = m.shape[-1], extended.shape[-1] - m.shape[-1] + 1
+    width = next_fast_len(2 * n, real=True)
+    missing = np.zeros((*extended.shape[:-1], -size % (width - n + 1)))
+    blocks = sliding_window_view(np.concatenate((extended, missing), axis=-1), width, axis=-1)[..., :: width - n + 1, :]
+    sums = irfft(rfft(blocks) * rfft(m, width)[..., None, :], width)[..., n - 1 :]
+    norms = np.linalg.norm(blocks, axis=-1) * np.linalg.norm(m, axis=-1)[..., None]
+    error = np.broadcast_to(fft_error(width + n, norms)[..., None], sums.shape)
+    return tuple(one.reshape(*one.shape[:-2], -1)[..., :size] for one in (sums, error))
 
 
 def _extended(D: FloatArray, h: float, J: int) -> FloatArray:
@@ -107,15 +132,21 @@ def _extended(D: FloatArray, h: float, J: int) -> FloatArray:
     K = D.size - 1
     if K + J > MOST_POINTS:
         raise InputError(f"expected a grid of at most {MOST_POINTS} points, got {K + J}; give a larger grid than {h:g}")
-    back = np.arange(J, 0, -1)
-    below = -np.expm1(-h * back) + np.exp(-h * back) * D[np.minimum(back, K)]
+    fallen, lost = (one[J:0:-1] for one in powers(h, J.bit_length()))
+    below = lost + fallen * D[np.minimum(np.arange(J, 0, -1), K)]
     return np.concatenate((below, D, np.full(2 * J, D[K])))
 
 
-def composed_epsilon(D: FloatArray, h: float, m: FloatArray, infinite: float, delta: float, *, up: bool) -> float:
-    """The epsilon of `composed` for a given delta: only a few points of that profile are computed, without an FFT."""
+def composed_epsilon(
+    D: FloatArray, h: float, m: FloatArray, infinite: float, delta: float, *, up: bool, near: float = 0.0
+) -> float:
+    """The epsilon of `composed` for a given delta: only a few points of that profile are computed, without an FFT.
+
+    The search begins `near` an epsilon, such as that of the step before.
+    """
     extended = _extended(D, h, m.size // 2)
 
+    @cache
     def at(k: int) -> float:
         return _composed_at(k, extended, m, infinite, up=up)
 
@@ -123,10 +154,11 @@ def composed_epsilon(D: FloatArray, h: float, m: FloatArray, infinite: float, de
     if at(last) > delta:
         return math.inf
     # Both ends bound the epsilon even where rounding lets the profile rise.
-    low, high = -1, last
+    low, high, middle, stride = -1, last, int(min(near / h, last)), 1
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if at(middle) <= delta else (middle, high)
+        middle = middle if low < middle < high else (low + high) // 2
+        low, high, middle = (low, middle, middle - stride) if at(middle) <= delta else (middle, high, middle + stride)
+        stride *= 2
     return _within_cell(at(low), at(high), low, h, delta, up=up) if high else 0.0
 
 
@@ -136,8 +168,7 @@ def composed_variation(D: FloatArray, h: float, m: FloatArray, infinite: float, 
 
 
 def _composed_at(k: int, extended: FloatArray, m: FloatArray, infinite: float, *, up: bool) -> float:
-    error = m.size * ULP
-    value = float(extended[k : k + m.size] @ m[::-1]) * (1.0 + error if up else 1.0 - error) + infinite
+    value = float(extended[k : k + m.size] @ m[::-1]) * (1.0 + (m.size if up else -m.size) * ULP) + infinite
     return float(rounded(np.asarray(value), up=up))
 
 
@@ -150,7 +181,7 @@ def pair_masses(D: FloatArray, reverse: FloatArray, h: float) -> tuple[FloatArra
     right, infinite = masses(D, h, up=True)
     left, lost = masses(reverse, h, up=True)
     K = D.size - 1
-    falling = np.exp(-h * np.arange(1, K + 1))
+    falling = powers(h, K.bit_length())[0][1 : K + 1]
     gain, loss = right[K + 1 :], left[K + 1 :]
     first = 1.0 - infinite - float(gain.sum()) - float((loss * falling).sum())
     second = 1.0 - lost - float((gain * falling).sum()) - float(loss.sum())
@@ -172,7 +203,7 @@ def masses(D: FloatArray, h: float, *, up: bool) -> tuple[FloatArray, float]:
         # rounding of e^{-h} adds up over the 1 / h losses in which B falls to a third
         slack = ROUNDED + 4.0 * ULP / h
         right = np.maximum(B - math.exp(-h) * np.append(B[1:], 0.0), 0.0) * (1.0 + slack if up else 1.0 - slack)
-    left = right * np.exp(-h * np.arange(1, K + 1))
+    left = right * powers(h, K.bit_length())[0][1 : K + 1]
     total = float(right.sum()) + float(left.sum())
     if not up and total > 1.0 - infinite:
         share = (1.0 - infinite) / total * (1.0 - ROUNDED)
@@ -189,7 +220,7 @@ def monotone(B: FloatArray, h: float, *, up: bool) -> FloatArray:
         level = np.log(B) - h * np.arange(B.size)  # must not increase
     if up:
         source = (B.size - 1 - _least_so_far(-level[::-1]))[::-1]
-        return np.asarray(np.maximum(B, B[source] * np.exp(-h * (source - np.arange(B.size)))))
+        return np.asarray(np.maximum(B, B[source] * powers(h, B.size.bit_length())[0][source - np.arange(B.size)]))
     source = _least_so_far(level)
     with np.errstate(over="ignore", invalid="ignore"):
         grown = np.exp(h * (np.arange(B.size) - source))
@@ -254,14 +285,12 @@ def epsilon_at(D: FloatArray, h: float, delta: float, *, up: bool) -> float:
 
 def _within_cell(left: float, right: float, k: int, h: float, delta: float, *, up: bool) -> float:
     """Where the straight line from `left`, above delta, at k h to `right`, at most delta, at the next point is delta."""
-    epsilon = k * h + math.log1p((left - delta) / (left - right) * math.expm1(h))
-    return epsilon * (1.0 + ROUNDED if up else 1.0 - ROUNDED)
+    return (k * h + math.log1p((left - delta) / (left - right) * math.expm1(h))) * (1.0 + (ROUNDED if up else -ROUNDED))
 
 
 def raised_by(after: FloatArray, before: FloatArray) -> float:
     """The most that one profile, or the profile of any pair, is above another at any epsilon."""
-    size = max(after.shape[-1], before.shape[-1])
-    return float((padded(after, size) - padded(before, size)).max())
+    return float((padded(after, before.shape[-1]) - padded(before, after.shape[-1])).max())
 
 
 def padded(D: FloatArray, size: int) -> FloatArray:
@@ -276,7 +305,7 @@ def rounded(D: FloatArray, *, up: bool) -> FloatArray:
     return np.minimum(D * (1.0 + ROUNDED), 1.0) if up else D * (1.0 - ROUNDED)
 
 
-def fft_error(n_losses: int, norms: float) -> float:
+def fft_error(n_losses: int, norms: Any) -> Any:
     """What a convolution by Fourier transforms may be wrong by, from both lengths together and the product of the norms.
 
     Times ulp, log2 of the length and both norms, three transforms lose less than 3 each (Higham 2002, Theorem 24.2), 8 in all.

@@ -98,13 +98,12 @@ class PairCurves:
 
     def _convolved(self, extended: FloatArray, m: FloatArray) -> FloatArray:
         """Sums over losses for every pair, rounding added: by Fourier transforms where their error is small beside delta."""
-        from scipy.signal import fftconvolve
-
-        norms = math.sqrt(float(np.square(extended).sum(axis=-1).max()) * float(np.square(m).sum(axis=-1).max()))
-        by_fft = grid.fft_error(extended.shape[-1] + m.shape[-1], norms)
+        by_fft = grid.fft_error(
+            extended.shape[-1] + m.shape[-1], math.prod(np.linalg.norm(one, axis=-1).max() for one in (extended, m))
+        )
         pairs = np.broadcast_shapes(extended.shape[:2], m.shape[:2])
         if by_fft <= FINEST * self.delta and m.shape[-1] > 64:
-            return np.asarray(fftconvolve(extended, m, mode="valid", axes=-1) + by_fft)
+            return np.asarray(np.add(*grid.convolved(extended, m)))
         extended = np.broadcast_to(extended, (*pairs, extended.shape[-1]))
         m = np.broadcast_to(m, (*pairs, m.shape[-1]))
         sums = np.array(
