@@ -91,13 +91,13 @@ def estimate_dwell_times(trajectories: Traces, *, longest: int = 6, prior: float
 
 def ages_of(trajectories: Traces, longest: int) -> IntArray:
     """Steps since which each user is in a state, up to `longest`, shape (N, T); 0 where the beginning was not observed."""
-    codes = codes_of(trajectories)
+    codes = np.ascontiguousarray(codes_of(trajectories).T)
     ages = np.zeros(codes.shape, dtype=np.int64)
-    for t in range(1, codes.shape[1]):
-        seen = (codes[:, t] >= 0) & (codes[:, t - 1] >= 0) & trajectories.consecutive[t - 1]
-        older = np.where(ages[:, t - 1] > 0, np.minimum(ages[:, t - 1] + 1, longest), 0)
-        ages[:, t] = np.where(~seen, 0, np.where(codes[:, t] != codes[:, t - 1], 1, older))
-    return ages
+    for t in range(1, len(codes)):
+        seen = (codes[t] >= 0) & (codes[t - 1] >= 0) & trajectories.consecutive[t - 1]
+        older = np.where(ages[t - 1] > 0, np.minimum(ages[t - 1] + 1, longest), 0)
+        ages[t] = np.where(~seen, 0, np.where(codes[t] != codes[t - 1], 1, older))
+    return ages.T
 
 
 def _chain(trajectories: Traces, hidden: HiddenStates, numbers: IntArray, prior: float) -> LiftedChain:

@@ -132,7 +132,8 @@ class Rows:
         plain, ahead = (f"regexp_matches(time, {literal(pattern)})" for pattern in (PLAIN, OFFSET))
         (found,) = self.asked(
             f"SELECT count(*) AS n, count(*) FILTER (WHERE {plain}) AS plain, count(*) FILTER (WHERE {ahead}) AS ahead, "
-            "count(TRY_CAST(time AS TIMESTAMPTZ)) AS known FROM rows WHERE time IS NOT NULL"
+            "count(TRY_CAST(time AS TIMESTAMPTZ)) AS known "
+            "FROM (SELECT DISTINCT time FROM rows WHERE time IS NOT NULL) AS different"
         ).to_pylist()
         if not found["n"] == found["plain"] == found["known"] or found["ahead"] not in {0, found["n"]}:
             return None

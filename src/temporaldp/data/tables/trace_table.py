@@ -423,13 +423,13 @@ class TraceTable(Traces):
         The array takes four bytes per person and time, so use it for small tables only.
         """
         everything = self._found.rows.asked("SELECT user, t, s FROM rows")
-        names = text(values(everything.column("user")))
+        entries, entry_of = distinct_entries(everything.column("user"))
         position = {name: k for k, name in enumerate(self.users)}
         t = np.searchsorted(self._found.positions, integers(everything, "t"))
         s = integers(everything, "s")
         missing = ABSENT if self._absent is None else self.n_states - 1
         codes = np.full((self.n_users, self.n_times), missing, dtype=np.int32)
-        codes[[position[name] for name in names], t] = s
+        codes[np.array([position[name] for name in text(values(entries))])[entry_of], t] = s
         if self.counting.between is Between.LAST:
             for step in range(1, self.n_times):
                 held = codes[:, step] == ABSENT

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from scipy.special import rel_entr
+from scipy.special import chdtrc, rel_entr
 
 from temporaldp.base.errors import EstimationError
 from temporaldp.base.values import BoolArray, IntArray, whole_number
@@ -92,7 +92,7 @@ def compared(name: str, groups: IntArray, rows: IntArray, columns: IntArray, n: 
     possible = (coarse > 0).sum(axis=1)
     visited = (fine.sum(axis=2) > 0).sum(axis=0)
     degrees = int((np.maximum(visited - 1, 0) * np.maximum(possible - 1, 0)).sum())
-    p_value = float(scipy.stats.chi2.sf(statistic, degrees)) if degrees else 1.0
+    p_value = float(chdtrc(degrees, statistic)) if degrees else 1.0
     bic_gain = statistic - degrees * float(np.log(max(len(rows), 1)))
     return Refinement(name, statistic, degrees, p_value, bic_gain, len(rows))
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
@@ -160,18 +161,18 @@ def words_of(name: str) -> tuple[str, ...]:
 def columns_of(table: SourceTable) -> Iterator[Column]:
     """Every column, by some rows at equal distances."""
     rows = table.rows
-    (size,) = rows.asked("SELECT count(*) AS n FROM rows").to_pylist()
     names = {f"c{k}": name for k, name in enumerate(table.header) if name not in table.unreadable}
-    counted = ", ".join(f"count(DISTINCT {column}) AS {column}" for column in names)
+    counted = ", ".join(["count(*) AS n", *(f"count(DISTINCT {column}) AS {column}" for column in names)])
     (different,) = rows.asked(f"SELECT {counted} FROM rows").to_pylist()
     cells = ", ".join(f"CAST({column} AS STRING) AS {column}" for column in names)
-    chosen = rows.then("SELECT *, row_number() OVER (ORDER BY row) AS k FROM rows")
-    some = chosen.asked(
-        f"SELECT {cells} FROM rows WHERE k % {max(size['n'] // 500, 1)} = 0 OR k <= 20 ORDER BY k"
-    ).to_pylist()
+    some = (
+        rows.then("SELECT *, row_number() OVER (ORDER BY row) AS k FROM rows")
+        .asked(f"SELECT {cells} FROM rows WHERE k % {max(different['n'] // 500, 1)} = 0 OR k <= 20 ORDER BY k")
+        .to_pylist()
+    )
     for column, name in names.items():
         entries = tuple("" if row[column] is None else str(row[column]).strip() for row in some)
-        yield Column(name, entries, different[column], size["n"], formats_of(name, list(filter(None, entries))))
+        yield Column(name, entries, different[column], different["n"], formats_of(name, list(filter(None, entries))))
 
 
 def formats_of(name: str, entries: Sequence[str]) -> tuple[str, ...]:
@@ -207,8 +208,8 @@ class FarTimeError(TraceError):
     """A time that is far from all others, such as one with a wrong year."""
 
 
-def require_no_far_time(rows: Rows, is_date: bool, *, spans: float = 20.0) -> None:
-    """Raise `FarTimeError` where the first or last time is further from 98 % of all than so many of their spans."""
+def require_no_far_time(rows: Rows, is_date: bool, *, spans: float = 20.0) -> Any:
+    """Return the first time; `FarTimeError` where it or the last one is further from 98 % of all than some spans of theirs."""
     query = (
         "SELECT min(moment) AS first, quantile_disc(moment, 0.01) AS low, quantile_disc(moment, 0.99) AS high, "
         "max(moment) AS last"
@@ -223,3 +224,4 @@ def require_no_far_time(rows: Rows, is_date: bool, *, spans: float = 20.0) -> No
             f"a row has the time {shown[0]}, but 98 % of all are from {shown[1]} to {shown[2]}: mend it, or leave it out "
             "(traces.where)"
         )
+    return first

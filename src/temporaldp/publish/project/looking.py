@@ -7,7 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +100,7 @@ def look(path: Path, given: dict[str, Any] | None = None, every: str | None = No
     with named(source_name(path, None)):
         table, layout = _opened(path, given, facts)
         require_columns(table, {})
+        table = replace(table, rows=table.rows.kept())
         columns = [] if table.header == ("user", "time", "state") and layout == "sequences" else list(columns_of(table))
     if layout == "sequences" and table.header == ("user", "time", "state"):
         about = Looked({"layout": layout, **given}, facts=[*facts, "Text with one user's sequence of states a line."])
@@ -112,7 +113,7 @@ def look(path: Path, given: dict[str, Any] | None = None, every: str | None = No
             looked.questions += filter(None, [question])
             if looked.settings["layout"] == "sequences":
                 return _tried(path, looked)
-            return _looked_long(path, table, looked, every)
+            return _looked_long(path, table, columns[0].n_rows, looked, every)
     user = given.get("user") or next((one.name for one in columns if rank_of("user", one) < 99), table.header[0])
     looked = _looked_wide(path, table, user, [one for one in columns if one.name != user], given)
     looked.facts[:0] = facts
@@ -392,8 +393,8 @@ def _looked_wide(path: Path, table: SourceTable, user: str, columns: Sequence[Co
     return looked
 
 
-def _looked_long(path: Path, table: SourceTable, looked: Looked, every: str | None) -> Looked:
-    """A table with a row per person and time, per event, or per interval."""
+def _looked_long(path: Path, table: SourceTable, n_rows: int, looked: Looked, every: str | None) -> Looked:
+    """A table of so many rows, one per person and time, per event, or per interval."""
     settings, roles = looked.settings, {role: looked.settings[role] for role in ROLES if role in looked.settings}
     spelling = Spelling(settings.get("time_format"), settings.get("decimal", "."))
     if "user" in roles:
@@ -409,14 +410,10 @@ def _looked_long(path: Path, table: SourceTable, looked: Looked, every: str | No
     traces = _tried(path, looked).traces
     if traces is None:
         return looked
-    n, observed, everyone = (
-        table.rows.asked("SELECT count(*) AS n FROM rows").to_pylist()[0]["n"],
-        int(traces.histogram().sum()),
-        traces.n_users * traces.n_times,
-    )
+    observed, everyone = int(traces.histogram().sum()), traces.n_users * traces.n_times
     looked.facts.insert(
         0,
-        f"Long: {plural(n, 'row')}, {plural(traces.n_users, 'user')}, "
+        f"Long: {plural(n_rows, 'row')}, {plural(traces.n_users, 'user')}, "
         + f"{plural(traces.n_times, 'step' if 'every' in settings else 'different time')}.",
     )
     if "every" in settings:
@@ -436,16 +433,12 @@ def _ask_about_events(looked: Looked, traces: Rows) -> None:
     """Rows at odd times, or several at one time, are put on the nearest usual grid, with the last state."""
     refuse_missing(traces, "time")
     rows, has_zone, has_clock = moments(traces)
-    (found,) = rows.asked(
-        "SELECT min(moment) AS first, "
-        "(SELECT count(*) FROM (SELECT user FROM rows GROUP BY user, moment HAVING count(DISTINCT state) > 1)) AS twice "
-        "FROM rows"
-    ).to_pylist()
-    (first, twice), settings = found.values(), looked.settings
-    require_no_far_time(rows, has_clock)
-    step = _usual_distance(rows)
+    first, settings = require_no_far_time(rows, has_clock), looked.settings
+    step, is_repeated = _usual_distance(rows)
     if not step:
         return
+    several = rows.then("SELECT user FROM rows GROUP BY user, moment HAVING min(state) <> max(state)")
+    twice = several.asked("SELECT count(*) AS n FROM rows").to_pylist()[0]["n"] if is_repeated else 0
     distance = f"CAST(moment - ({first}) AS DOUBLE) / ({step})"
     is_monthly, stamp = "false", "make_timestamp(moment)"
     if has_clock:
@@ -489,12 +482,16 @@ def _ask_about_events(looked: Looked, traces: Rows) -> None:
         looked.questions.append("days are those of UTC: otherwise --set traces.timezone=Europe/Amsterdam")
 
 
-def _usual_distance(rows: Rows) -> Any:
-    """The most frequent distance of a person's moments, the smallest of several; the median if each occurs once; or None."""
+def _usual_distance(rows: Rows) -> tuple[Any, bool]:
+    """The most frequent distance of a person's moments, the smallest of several; the median if each occurs once; or None.
+
+    And whether a person has several rows at one moment.
+    """
     distances = rows.then("SELECT moment - lag(moment) OVER (PARTITION BY user ORDER BY moment) AS d FROM rows")
-    counted = distances.then("SELECT d, count(*) AS n FROM rows WHERE d > 0 GROUP BY d")
-    usual = "CASE WHEN max(most) = 1 THEN quantile_disc(d, 0.5) ELSE min(d) FILTER (WHERE n = most) END AS step"
-    (found,) = (
-        counted.then("SELECT d, max(n) OVER () AS most, n FROM rows").asked(f"SELECT {usual} FROM rows").to_pylist()
-    )
-    return found["step"]
+    counted = distances.then("SELECT d, count(*) AS n FROM rows GROUP BY d")
+    most = counted.then("SELECT d, max(n) FILTER (WHERE d > 0) OVER () AS most, n FROM rows")
+    (found,) = most.asked(
+        "SELECT CASE WHEN max(most) = 1 THEN quantile_disc(d, 0.5) FILTER (WHERE d > 0) "
+        "ELSE min(d) FILTER (WHERE d > 0 AND n = most) END AS step, bool_or(d = 0) AS is_repeated FROM rows"
+    ).to_pylist()
+    return found["step"], bool(found["is_repeated"])
