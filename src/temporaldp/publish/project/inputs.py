@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from temporaldp.publish.project.settings import CorrelationSettings, Settings, TableSettings, TracesSettings
 
 
+Tables: TypeAlias = "tuple[TraceTable | None, Any]"
+"""A history and the protected traces, as far as they were read."""
+
 FEW_PEOPLE = 20
 """Fewer people have no most predictable 5 %."""
 
@@ -67,6 +70,8 @@ class Inputs:
         The range by which the correlation was stated.
     shared : SharedPeople, optional
         How many people of a history are protected.
+    tables : Tables
+        Those that were read, to be read once.
     """
 
     adversaries: tuple[Adversary, ...]
@@ -76,6 +81,7 @@ class Inputs:
     learnt_from: Traces | None = None
     stays: tuple[float, float] | None = None
     shared: SharedPeople | None = None
+    tables: Tables = (None, None)
 
     def __post_init__(self) -> None:
         assign(self, provenance=self.provenance.with_directions_of(self.adversaries))
@@ -121,10 +127,16 @@ class Inputs:
         return tuple(str(step + 1) for step in range(n_steps))
 
 
-def gather(settings: Settings, states: tuple[str, ...] | None = None, begun_at: str | None = None) -> Inputs:
+def gather(
+    settings: Settings,
+    states: tuple[str, ...] | None = None,
+    begun_at: str | None = None,
+    tables: Tables = (None, None),
+) -> Inputs:
     """Read the data, if there are any, and read or estimate the correlation; `states` are a plan's, in its order.
 
-    A release that has steps already began at the time `begun_at`, by default at the first time of the data.
+    A release that has steps already began at the time `begun_at`, by default at the first time of the data. `tables` that were
+    read before are not read again.
 
     Raises
     ------
@@ -153,16 +165,16 @@ def gather(settings: Settings, states: tuple[str, ...] | None = None, begun_at: 
         assert traces.path is not None
         everything = read(traces, states)
         return _estimated(everything, settings, everything, None)
-    return _from_history(settings, states, begun_at)
+    return _from_history(settings, states, begun_at, tables)
 
 
-def _from_history(settings: Settings, states: tuple[str, ...] | None, begun_at: str | None) -> Inputs:
+def _from_history(settings: Settings, states: tuple[str, ...] | None, begun_at: str | None, tables: Tables) -> Inputs:
     """Correlation estimated from other traces than those that are protected."""
     history, traces, known = settings.history_table, settings.traces, settings.correlation
     assert history.path is not None
-    past = read(history, states)
-    data = _optional(traces, past.states)
-    protected = _optional(traces.with_data(), past.states) if data is None else data
+    past = tables[0] or read(history, states)
+    protected = tables[1] or _optional(traces.with_data(), past.states)
+    data = None if traces.path is None else protected
     shared = None if protected is None else shared_people(past, protected)
     if data is not None and None not in (past.step, data.step) and past.step != data.step:
         raise InputError(
@@ -186,7 +198,7 @@ def _from_history(settings: Settings, states: tuple[str, ...] | None, begun_at: 
             "transitions to and from absence cannot be estimated. Give a history with absences, or a prior "
             "(--set correlation.prior=1)"
         )
-    return replace(_estimated(past, settings, data, shared, begun_at), shared=shared)
+    return replace(_estimated(past, settings, data, shared, begun_at), shared=shared, tables=(past, protected))
 
 
 def _require_one_source(settings: Settings) -> None:

@@ -28,7 +28,7 @@ from temporaldp.data.smoothing import PublicCorrelation
 from temporaldp.data.tables import Traces
 from temporaldp.data.tables.models import ANOTHER_SAMPLE, LONGER_MEMORY
 from temporaldp.data.tables.moments import label_of, phase_at
-from temporaldp.publish.project.inputs import Inputs, gather, read_data
+from temporaldp.publish.project.inputs import Inputs, Tables, gather, read_data
 from temporaldp.publish.project.planning import given_plan, public_part
 from temporaldp.publish.project.planning import planned as planned_by
 from temporaldp.publish.project.recipe import note_recipe, recipe_of
@@ -219,14 +219,14 @@ def _setup(settings: Settings) -> ReleaseSetup:
     privacy = settings.privacy
     if settings.release.table is not None:
         return _setup_of_table(settings.release.table, settings)
-    planned = given_plan(settings)
+    planned, made = given_plan(settings), None
     _refuse_contradictions(settings, planned)
     if planned is not None and planned.guarantee.is_temporal:
         _require_models(settings, planned)
     remembers = any(name.startswith(LONGER_MEMORY) for name in settings.correlation.models)
     by_plan_alone = privacy.delta is not None or (remembers and privacy.horizon is not None)
     if planned is None and (by_plan_alone or privacy.guarantee != "temporal"):
-        planned = _made_plan(settings)
+        planned, made = _made_plan(settings)
     ends = privacy.horizon if planned is None else planned.horizon
     # The noise of a plan at a delta is fixed beforehand; a correlation is there to smooth by. An accountant of a clock without
     # end would need the phases of all later steps, and one of a longer memory computes all steps again at each.
@@ -234,7 +234,7 @@ def _setup(settings: Settings) -> ReleaseSetup:
     is_alone = is_alone or (remembers and ends is not None and privacy.renew is None)
     is_alone = is_alone or (planned is not None and not planned.guarantee.is_temporal)
     if is_alone or (settings.correlation.period is not None and ends is None):
-        return plan_alone(_made_plan(settings) if planned is None else planned, settings)
+        return plan_alone(settings, *(_made_plan(settings) if planned is None else (planned, made)))
     by_plan = privacy.renew and planned and planned.accounting == PaperBound()
     method = privacy.by(privacy.bound or ("paper" if by_plan else "exact"))
     if planned is not None and planned.accounting.is_exact and not method.is_exact:
@@ -250,9 +250,7 @@ def _setup(settings: Settings) -> ReleaseSetup:
     if privacy.renew is not None:
         level, ends = None, None  # the plan satisfies its level within each epoch; the odometer counts all of them
     accountant = TemporalAccountant(found.everyone, alpha=level, horizon=ends, accounting=method)
-    known = found.provenance
-    if planned is not None:
-        known = together([known, planned.provenance])
+    known = found.provenance if planned is None else together([found.provenance, planned.provenance])
     recipe = recipe_of("temporaldp release TRACES", settings, found.provenance, plan=planned)
     public = _estimating(settings, lambda: public_part(found, same_start=settings.release.same_start))
     return ReleaseSetup(settings, planned, accountant, found.trajectories, known, recipe, public)
@@ -367,12 +365,14 @@ def _begun_at(settings: Settings) -> str | None:
         return opened[0].time if len(opened) else None
 
 
-def _made_plan(settings: Settings) -> Plan:
+def _made_plan(settings: Settings) -> tuple[Plan, Inputs]:
     """A plan by the settings, where no accountant enforces it: for a delta, every correlation, a longer memory, a clock."""
-    if settings.privacy.guarantee == "temporal":
-        return planned_by(settings, gather(without_traces(settings)))
-    data = read_data(settings.traces)
-    return planned_by(settings, Inputs((Adversary(),), UNSTATED, data))
+    found = (
+        gather(without_traces(settings))
+        if settings.privacy.guarantee == "temporal"
+        else Inputs((Adversary(),), UNSTATED, read_data(settings.traces))
+    )
+    return planned_by(settings, found), found
 
 
 def _estimating(settings: Settings, public: Callable[[], PublicCorrelation]) -> PublicCorrelation | None:
@@ -389,17 +389,19 @@ def _estimating(settings: Settings, public: Callable[[], PublicCorrelation]) -> 
     return None
 
 
-def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
-    """Return the setup of a plan that satisfies the level by itself."""
-    provenance = plan.provenance
-    data, clock = read_data(settings.traces, plan.states), provenance.clock
+def plan_alone(settings: Settings, plan: Plan, made: Inputs | None) -> ReleaseSetup:
+    """Return the setup of a plan that satisfies the level by itself, and was made from some inputs if it was not given."""
+    provenance, clock = plan.provenance, plan.provenance.clock
+    past, data = (None, None) if made is None else (made.tables[0], made.trajectories or made.tables[1])
+    if data is None or data.states != plan.states:
+        past, data = None, read_data(settings.traces, plan.states)
     if plan.has_phases and (clock is None or phase_at(clock, data.times[0]) is None):
         unknown = (
             "each step of the plan has a phase of a clock, and the plan alone cannot show whether the first step of these data "
             "is at the phase that it was made for: check that, or release with a ledger and the history, whose accountant does"
         )
         provenance = replace(provenance, warning=f"{provenance.warning}; {unknown}" if provenance.warning else unknown)
-    public = _estimating(settings, lambda: public_correlation(settings, data.states, _begun_at(settings)))
+    public = _estimating(settings, lambda: public_correlation(settings, data.states, _begun_at(settings), (past, data)))
     if public is not None and public.provenance.spends:  # what was learned is published with the estimates
         provenance = together([provenance, public.provenance])
     recipe = recipe_of("temporaldp release TRACES", settings, provenance, is_public=public is not None)
@@ -407,9 +409,9 @@ def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
 
 
 def public_correlation(
-    settings: Settings, states: tuple[str, ...] | None, begun_at: str | None = None
+    settings: Settings, states: tuple[str, ...] | None, begun_at: str | None = None, tables: Tables = (None, None)
 ) -> PublicCorrelation:
-    """Return the correlation for smoothing a release that began at a time, by default at that of the data.
+    """Return the correlation for smoothing a release that began at a time, by default at that of the data; as `gather`.
 
     Raises
     ------
@@ -426,7 +428,7 @@ def public_correlation(
     if "first order" in known.models:  # the others smooth no counts
         alone = known.model_copy(update={"models": ("first order",), "period": None, "phase": None})
         settings = settings.model_copy(update={"correlation": alone})
-    return public_part(gather(settings, states, begun_at), same_start=settings.release.same_start)
+    return public_part(gather(settings, states, begun_at, tables), same_start=settings.release.same_start)
 
 
 def checked_output(settings: Settings, *, is_check: bool = False) -> Path:

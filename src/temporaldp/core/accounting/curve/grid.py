@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy.fft import irfft, next_fast_len, rfft
 
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import ULP, FloatArray, IntArray
@@ -117,6 +116,8 @@ def convolved(extended: FloatArray, m: FloatArray) -> tuple[FloatArray, ...]:
 
     By Fourier transforms of blocks: an error is absolute in its block, so that the end of a curve keeps its digits.
     """
+    from scipy.fft import irfft, next_fast_len, rfft
+
     n, size = m.shape[-1], extended.shape[-1] - m.shape[-1] + 1
     width = next_fast_len(2 * n, real=True)
     missing = np.zeros((*extended.shape[:-1], -size % (width - n + 1)))
