@@ -15,6 +15,7 @@ from command import SAMPLE, refused, temporaldp
 from temporaldp.base.errors import LedgerMismatchError
 from temporaldp.core.correlation import independent_adversary
 from temporaldp.data.tables.traces import shared_people
+from temporaldp.publish.project import inputs
 from temporaldp.publish.project.document import json_schema, read_settings
 from temporaldp.publish.project.inputs import gather
 from temporaldp.publish.project.release import without_traces
@@ -89,6 +90,15 @@ def test_release_writes_estimates(tmp_path):
         tdp.Project.load(file).release()
         head, *lines = (tmp_path / f"out-{level}.csv").read_text().splitlines()
         assert head.startswith("time,state,estimate,low,high,noisy") and len(lines) == 12, level
+
+
+def test_a_release_by_noise_of_a_plan_reads_each_table_once(tmp_path, monkeypatch):
+    rows = [f"{user},{t},{'ab'[(t + user * t // 2) % 2]}" for user in range(40) for t in range(6)]
+    file = release_of(rows, tmp_path, "output = 'out.csv'\nledger = 'r.db'\nestimates = 'smoothed'")
+    names, plain = [], inputs.read_traces
+    monkeypatch.setattr(inputs, "read_traces", lambda path, **terms: names.append(path.name) or plain(path, **terms))
+    released = tdp.Project.load(file, ["privacy.delta=1e-10", "privacy.horizon=6"]).release()
+    assert sorted(names) == ["now.csv", "past.csv"] and released.counts.shape == (6, 2)
 
 
 def test_project_releases_a_table_of_a_shared_account(tmp_path):
