@@ -96,6 +96,16 @@ class Chain:
         """Whether the factors of all steps are alike."""
         return bool((self.up == self.up[0]).all() and (self.down == self.down[0]).all())
 
+    @cached_property
+    def is_steep(self) -> bool:
+        """Whether a step can more than double coefficients."""
+        return float(max(self.up.max(), self.down.max())) > 1.0
+
+    @cached_property
+    def middles(self) -> FloatArray:
+        """Means of the largest and smallest factors less 1, and half of their differences, shape (2, T, n) or (2, T, 1)."""
+        return 0.5 * np.stack((self.up + self.down, self.up - self.down))
+
     def factors(self, s: IntArray) -> tuple[FloatArray, FloatArray | None]:
         """The largest and the smallest factors less 1 of steps; the smallest are None where they are 0."""
         which: Any = slice(1) if self.repeats else s
@@ -181,7 +191,7 @@ class Chain:
     def through_pairs(self, user: IntArray, s: IntArray, both: FloatArray) -> FloatArray:
         """`through` of two rows for each item, shape (2, m, n), in any order of summation."""
         if len(self.matrices) == 1:
-            return np.asarray((both.reshape(-1, self.n) @ self.matrices[0]).reshape(both.shape))
+            return (both.reshape(-1, self.n) @ self.matrices[0]).reshape(both.shape)  # type: ignore[no-any-return]
         if len(self.matrices) > 8 and self.is_dense and self.n <= ROWS:
             return self._gathered(self.into[user, s], both.transpose(1, 0, 2)).transpose(1, 0, 2).copy()
         return self.through(np.tile(user, 2), np.tile(s, 2), both.reshape(-1, self.n)).reshape(both.shape)

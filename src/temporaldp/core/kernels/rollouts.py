@@ -44,7 +44,7 @@ times as long, and a few more of them are certified."""
 
 def next_look(depth: int) -> int:
     """The depth of the next look at whether to go on: the further, the longer steps may be in vain, but not without end."""
-    return depth + 1 + min(depth // 3, 32)
+    return depth + 1 + min(depth // 5, 16)
 
 
 FIRST_JUMP = 64

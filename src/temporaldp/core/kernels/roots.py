@@ -6,7 +6,7 @@ Notation as in `temporaldp.core.kernels.rollouts`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -81,11 +81,12 @@ class Foreseen:
     def __getitem__(self, which: IntArray) -> Foreseen:
         return Foreseen(self.later[:, which], self.missed[which], self.plain[which])
 
-    def after(self, roots: list[tuple[IntArray, FloatArray]], found: FloatArray, jumped: BoolArray) -> Foreseen:
+    def after(self, roots: list[tuple[IntArray, list[FloatArray]]], found: FloatArray, jumped: BoolArray) -> Foreseen:
         """After a step: the roots that its steps led to, of which items; those found, and where several were taken at once."""
-        later = np.full((len(roots), len(found)), np.nan)
-        for depth, (which, root) in enumerate(roots):
-            later[depth, which] = found[which] - root
+        later, depth = np.full((sum(len(some) for _, some in roots), len(found)), np.nan), 0
+        for which, some in roots:
+            steps = np.arange(depth, depth := depth + len(some))
+            later[steps[:, None], which] = found[which] - np.reshape(some, (-1, len(which)))
         apart, taken = later.copy(), np.isfinite(later)
         apart[: len(self.later)] -= self.later[: len(later)]
         later, apart = np.where(taken, later, 0.0), np.where(taken, apart, 0.0)
@@ -206,14 +207,15 @@ def near_roots(
         before, times = here[alive], longer[alive]
         moved, deep, found = _newton(chain, tuple(one[alive] for one in items), before, deepest, foreseen)  # type: ignore[arg-type]
         by = np.where((moved >= 0.0) & (moved < np.inf), moved, np.where(moved < 0.0, 0.0, before)) - before
-        last_known = last[alive] != 0.0
         shrunk = by / last[alive]
         times = np.where((shrunk > 0.125) & (shrunk < 0.999), np.clip(times / (1.0 - shrunk), 1.0, 1e3), times)
         here[alive] = before + np.where(by > 0.0, 1.0 + (times - 1.0) * UNDERSHOT, 1.0) * by
         longer[alive], last[alive], depth[alive] = times, by, deep
-        # What is left, if steps go on to shrink at least as fast, or where they are lengthened
-        share = np.where(times > 1.1, 2.0 * (1.0 - UNDERSHOT) * times, np.clip(np.abs(shrunk), ENOUGH, 1.0))
-        left = np.maximum(np.where(last_known, share, 1.0) * np.abs(by), found.missed * MISSED_SHARE)
+        # What is left, if steps shrink ever faster, the first one with the root of the third degree of what it moved; or where
+        # they are lengthened. If too little, signs have to enclose the root.
+        share = np.where(np.isinf(shrunk), np.cbrt(np.abs(by) / here[alive]), np.abs(shrunk) ** 1.5)
+        share = np.where(times > 1.1, 2.0 * (1.0 - UNDERSHOT) * times, np.clip(share, ENOUGH, 1.0))
+        left = np.fmax(share * np.abs(by), found.missed * MISSED_SHARE)
         known = np.maximum(0.25 * close * here[alive], 0.1 * chain.blur(deep) * (1.0 + here[alive]))
         kept = np.flatnonzero(left > known)
         if not len(kept) or effort_is_over():
@@ -232,7 +234,7 @@ def _newton(
     both[0] -= (rho * scale)[:, None] * d
     np.multiply(d, scale[:, None], out=both[1])
     s, low = t if chain.infinite else t - 1, -rho * scale
-    by, depth, foreseen = newton_steps(chain, user, s, both, low, scale, 2.0**-51 * rho, foreseen, deepest)
+    by, depth, foreseen = newton_steps(chain, user, s, both, low, scale, 2.0**-47 * rho, foreseen, deepest)
     return rho + by, depth, foreseen
 
 
@@ -255,23 +257,18 @@ def newton_steps(
     Away from the root, coefficients far back all have one sign, so that Newton's steps by themselves gain but a digit each.
     Signs are therefore those at the root that the steps so far lead to, with what later ones added in the last call.
     """
-    run = _RootRun(chain, user, s, both, np.stack((low, slope)), foreseen)
-    look_at, found, depths = 1, np.zeros(len(low)), np.zeros(len(low), np.int64)
-    for depth in range(1, deepest + 1):
-        if deepest == LONGEST and depth > 1:
-            run.foresee(depth)
-        last, look = depth == deepest, depth in (look_at, deepest) or run.ends
-        if look:
-            if effort_is_over():
-                break
-            look_at, bound = next_look(depth), run.bound(within=last and deepest < LONGEST)
-        run.take()
-        if look:
-            by, slope = run.sums
-            ended = run.is_settled(bound, np.maximum(ENOUGH * np.abs(by), least[run.alive] * slope))
+    run, few = _RootRun(chain, user, s, both, np.stack((low, slope)), foreseen), deepest < LONGEST
+    look_at, found, depths, depth = 1, np.zeros(len(low)), np.zeros(len(low), np.int64), 0
+    while depth < deepest and not effort_is_over():
+        first, depth = depth + 1, min(run.until(depth, look_at), deepest)
+        last = depth == deepest
+        run.follow(range(first, depth + 1), foreseen=not few, whole=few and last)
+        if last or depth == look_at or run.ends:
+            look_at, (by, slope) = next_look(depth), run.sums
+            ended = run.are_settled(np.maximum(ENOUGH * np.abs(by), least[run.alive] * slope))
             ended |= last | (run.at_once + depth >= deepest)
-            if last and deepest < LONGEST:
-                by, slope = np.where(run.inside, bound.whole, run.sums)
+            if last and few:
+                by, slope = np.where(run.inside, run.whole, run.sums)
             if ended.any():
                 at = run.alive[ended]
                 found[at], depths[at] = run.before[ended] + (by / slope)[ended], depth + run.at_once[ended]
@@ -279,16 +276,10 @@ def newton_steps(
                 if ended.all():
                     break
                 run.keep(np.flatnonzero(~ended))
-        look_at = depth + 1 if run.move(may_jump=deepest == LONGEST) else look_at
+        if not few and run.pause.is_over(len(run.alive)):
+            run.jump()
+            look_at = depth + 1
     return found, depths, foreseen.after(run.roots, found, run.jumped)
-
-
-class _RootBound(NamedTuple):
-    """What rollouts can gain at most with everything before, the positive coefficients, and F and its slope with all of it."""
-
-    most: FloatArray
-    positive: FloatArray
-    whole: FloatArray
 
 
 class _RootRun:
@@ -298,69 +289,85 @@ class _RootRun:
         self, chain: Chain, user: IntArray, s: IntArray, both: FloatArray, sums: FloatArray, foreseen: Foreseen
     ) -> None:
         m = len(s)
-        self.chain, self.user, self.s, self.both, self.sums, self.foreseen = chain, user, s, both, sums, foreseen
+        self.chain, self.user, self.s, self.both, self.sums, self.later = chain, user, s, both, sums, foreseen.later
         self.alive, self.plain, self.jumped, self.ones = (
             np.arange(m),
             foreseen.plain,
             np.zeros(m, bool),
             np.ones(chain.n),
         )
-        self.before, self.at_once, self.is_aligned = np.zeros(m), np.zeros(m, np.int64), bool((s == s[:1]).all())
-        """By how much the root has moved, and steps that were not taken one by one; whether all are at one step."""
-        self.roots: list[tuple[IntArray, FloatArray]] = []
+        self.before, self.at_once = np.zeros(m), np.zeros(m, np.int64)
+        self.is_aligned = chain.repeats or bool((s == s[:1]).all())
+        """By how much the root has moved, and steps that were not taken one by one; whether all take the same factors."""
+        self.roots: list[tuple[IntArray, list[FloatArray]]] = [(self.alive, [])]
         # Steps that are taken one by one before several are taken at once
-        self.at_root, self.pause, self.has_jumped = both[0], Pause(chain, 16), False
-        self._nearest, self._is_any_plain = (
-            -1 if chain.infinite else int(s.min(initial=LONGEST)),
-            bool(self.plain.any()),
-        )
+        self.pause, self.has_jumped, self.is_moved = Pause(chain, 16), False, True
+        self._nearest, self._is_any_plain = int(s.min(initial=LONGEST)), bool(self.plain.any())
 
     @property
     def ends(self) -> bool:
         """Whether some rollouts are at their last step."""
-        return self._nearest == 0
+        return self._nearest == 0 and not self.chain.infinite
 
     @property
     def inside(self) -> BoolArray:
         """Which rollouts have further steps before them."""
         return np.full(len(self.s), True) if self.chain.infinite else self.s > 0
 
-    def foresee(self, depth: int) -> None:
-        """Coefficients at the root that these steps lead to, with what later ones add."""
-        root = self.sums[0] / self.sums[1]
-        # Steps for which it is kept what later ones add
-        if not self.has_jumped and depth <= 512:
-            self.roots.append((self.alive, root))
-        if not self.has_jumped and depth - 2 < len(self.foreseen.later):
-            root = root + self.foreseen.later[depth - 2, self.alive]
-        else:
-            root = np.maximum(root, -self.before)
-        self.at_root = self.both[0] - self._kept_plain(root)[:, None] * self.both[1]
+    def until(self, depth: int, look_at: int) -> int:
+        """The depth up to which steps are taken without a look: to the next one, or where some rollouts end."""
+        if self.chain.infinite:
+            return depth + 1 if self.chain.most_at_once else look_at
+        return min(look_at, depth + self._nearest + self.is_moved)
+
+    def follow(self, depths: range, *, foreseen: bool, whole: bool) -> None:
+        """Take steps. `foreseen`: by the signs at the root that these steps lead to, with what later ones add.
+
+        `whole`: F and its slope with as much as everything before the last step may gain within its spread, rather than it.
+        """
+        chain, both, sums, roots = self.chain, self.both, self.sums, self.roots[-1][1]
+        for depth in depths:
+            if not self.is_moved:
+                if (chain.is_steep or depth == depths[0]) and float(sums[1].max()) > 1e100:  # only ratios count
+                    shrink = 1.0 / np.abs(both).max(axis=(0, 2))
+                    both, sums = both * shrink[:, None], sums * shrink
+                both = chain.through_pairs(self.user, self.s, both)
+                if not chain.infinite:
+                    self.s -= 1
+                    self._nearest -= 1
+            self.is_moved, at_root = False, both[0]
+            if foreseen and depth > 1:
+                root = sums[0] / sums[1]
+                # Steps for which it is kept what later ones add
+                if not self.has_jumped and depth <= 512:
+                    roots.append(root)
+                if not self.has_jumped and depth - 2 < len(self.later):
+                    root = root + self.later[depth - 2]
+                else:
+                    root = np.maximum(root, -self.before)
+                at_root = both[0] - self._kept_plain(root)[:, None] * both[1]
+            if whole and depth == depths[-1]:
+                gained = np.stack((np.maximum(at_root, 0.0) @ self.ones, (both[1] * (at_root > 0.0)) @ self.ones))
+                self.whole = sums + chain.growth_less_1[self.user, self.s] * gained
+            which: Any = slice(self._nearest, self._nearest + 1) if self.is_aligned else self.s
+            middle, half = chain.middles[:, which]
+            raising = np.copysign(half, at_root)
+            raising += middle
+            gained = both * raising
+            both += gained
+            sums += np.dot(gained.reshape(-1, chain.n), self.ones).reshape(sums.shape)
+        self.both, self.sums, self.at_root, self.raising = both, sums, at_root, raising
 
     def _kept_plain(self, root: FloatArray) -> FloatArray:
         """These roots, but where signs are plain those at which the run began."""
         return np.where(self.plain, -self.before, root) if self._is_any_plain else root
 
-    def bound(self, *, within: bool) -> _RootBound:
-        """Before a step; `within` the spread of everything before, F and its slope may be as large as `whole`."""
+    def are_settled(self, least: FloatArray) -> BoolArray:
+        """Whether no further step adds as much as `least`, or there is none."""
         more, positive = self.chain.growth_less_1[self.user, self.s], np.maximum(self.at_root, 0.0)
         top = positive @ self.ones
-        most, whole = np.where(top > 0.0, more * top, 0.0), self.sums
-        if within:
-            whole = self.sums + np.stack((most, more * ((self.both[1] * (self.at_root > 0.0)) @ self.ones)))
-        return _RootBound(most, positive, whole)
-
-    def take(self) -> None:
-        """Raise the coefficients by the factors of a step."""
-        up, down = self.chain.factors(self.s[:1] if self.is_aligned else self.s)
-        self.raising = (self.at_root > 0.0) * up if down is None else np.where(self.at_root > 0.0, up, down)
-        gained = self.both * self.raising
-        self.both += gained
-        self.sums += (gained.reshape(-1, self.chain.n) @ self.ones).reshape(self.sums.shape)
-
-    def is_settled(self, bound: _RootBound, least: FloatArray) -> BoolArray:
-        """After a step: whether no further one adds as much as `least`, or there is none."""
-        settled = np.abs(bound.most - (bound.positive * self.raising) @ self.ones) <= least
+        most = np.where(top > 0.0, more * top, 0.0)
+        settled = np.abs(most - (positive * self.raising) @ self.ones) <= least
         if self._is_any_plain:  # where all coefficients are positive, F and its slope grow alike
             top, low = np.maximum(self.both[0], 0.0) @ self.ones, self.sums[0]
             settled |= self.plain & (low > 0.0) & (top - low <= ENOUGH * top)
@@ -370,25 +377,17 @@ class _RootRun:
         """Follow these."""
         for name in ("alive", "user", "s", "plain", "before", "at_once"):
             setattr(self, name, getattr(self, name)[kept])
-        self.both, self.sums = self.both[:, kept], self.sums[:, kept]
-        self._nearest, self._is_any_plain = -1 if self.chain.infinite else int(self.s.min()), bool(self.plain.any())
+        self.both, self.sums, self.later = self.both[:, kept], self.sums[:, kept], self.later[:, kept]
+        self.roots.append((self.alive, []))
+        self._nearest, self._is_any_plain = int(self.s.min()), bool(self.plain.any())
 
-    def move(self, *, may_jump: bool) -> bool:
-        """Go on to the step before, or over several; whether it were several."""
-        if float(self.sums[1].max()) > 1e100:  # only ratios count
-            shrink = 1.0 / np.abs(self.both).max(axis=(0, 2))
-            self.both *= shrink[:, None]
-            self.sums *= shrink
-        self.both = self.chain.through_pairs(self.user, self.s, self.both)
-        if jumps := may_jump and self.pause.is_over(len(self.alive)):
-            root = self._kept_plain(np.maximum(self.sums[0] / self.sums[1], -self.before))
-            self.both[0] -= root[:, None] * self.both[1]
-            self.sums[0] -= root * self.sums[1]
-            self.both, steps, gained = self.chain.jumped(self.both)[:3]
-            self.pause.noted(steps)
-            self.sums, self.at_once, self.before = self.sums + gained, self.at_once + steps, self.before + root
-            self.has_jumped = True
-        if not self.chain.infinite:
-            self.s, self._nearest = self.s - 1, self._nearest - 1
-        self.at_root = self.both[0]
-        return jumps
+    def jump(self) -> None:
+        """Go on over several steps at once."""
+        both = self.chain.through_pairs(self.user, self.s, self.both)
+        root = self._kept_plain(np.maximum(self.sums[0] / self.sums[1], -self.before))
+        both[0] -= root[:, None] * both[1]
+        self.sums[0] -= root * self.sums[1]
+        self.both, steps, gained = self.chain.jumped(both)[:3]
+        self.pause.noted(steps)
+        self.sums, self.at_once, self.before = self.sums + gained, self.at_once + steps, self.before + root
+        self.is_moved = self.has_jumped = True
