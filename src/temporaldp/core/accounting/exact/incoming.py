@@ -14,14 +14,14 @@ import hashlib
 import math
 from bisect import bisect_right
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Self
 
 import numpy as np
 
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import ROUNDOFF as U
-from temporaldp.base.values import BoolArray, FloatArray, IntArray
+from temporaldp.base.values import BoolArray, FloatArray, IntArray, compared_by_value
 from temporaldp.core.accounting.exact.arrivals import pair_values, rows_of
 from temporaldp.core.accounting.kept_state import packed, unpacked
 from temporaldp.core.accounting.margins import FILTER_MARGIN, LARGEST_FILTER_MARGIN
@@ -48,6 +48,7 @@ def not_admitted(alpha: float, n_states: int, n_steps: float) -> float:
     return min(max(FILTER_MARGIN * alpha, 8.0 * backward(n_states, n_steps)), LARGEST_FILTER_MARGIN * alpha)
 
 
+@compared_by_value
 @dataclass(frozen=True, eq=False)
 class Transitions:
     """The matrices of one direction, dense.
@@ -222,6 +223,7 @@ class OnlineProblem:
         return items.undominated(pairs) if len(items) > max(MANY, 2 * len(self.pairs[0])) else (pairs, items)
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class Incoming:
     """Incoming leakage of a step for each pair of states, from the steps before it in one direction.
@@ -252,7 +254,7 @@ class Incoming:
     depth: int = 0
 
     @classmethod
-    def at_start(cls, problem: OnlineProblem, side: Transitions | None, step: int = 0) -> Self:
+    def at_start(cls, problem: OnlineProblem, side: Transitions | None, step: int = 0) -> Incoming:
         """Return the incoming leakage of no steps: none."""
         into = np.array([0 if side is None else side.number(step)])
         m = len(problem.pairs[0])
@@ -269,7 +271,7 @@ class Incoming:
 
     def after(
         self, problem: OnlineProblem, side: Transitions | None, epsilon: float, following: int, *, close: bool = False
-    ) -> Self:
+    ) -> Incoming:
         """Incoming leakage of the step that follows in this direction, after a budget at this one."""
         if side is None:
             return self
@@ -281,21 +283,21 @@ class Incoming:
             up[0] = np.expm1(spread[0])
         moved = replace(self, into=into, up=up, spread=spread)
         # So few that coarse bounds would not save time
-        return moved._computed(problem, side, np.arange(len(self.rho)), close or len(self.rho) <= 128)
+        return _about_all_pairs(moved, side, close or len(self.rho) <= 128)
 
-    def adopted(self, problem: OnlineProblem, side: Transitions | None, step: int) -> Self:
+    def adopted(self, problem: OnlineProblem, side: Transitions | None, step: int) -> Incoming:
         """Incoming leakage of the step through another matrix, exact to rounding."""
         if side is None:
             return self
         moved = replace(self, into=np.append(self.into[:-1], side.number(step)))
-        return moved._computed(problem, side, np.arange(len(self.rho)), True)
+        return _about_all_pairs(moved, side, True)
 
-    def closer(self, problem: OnlineProblem, side: Transitions | None, which: IntArray) -> Self:
+    def closer(self, problem: OnlineProblem, side: Transitions | None, which: IntArray) -> Incoming:
         """Compute the incoming leakage about some pairs to rounding."""
         which = which[~self.close[which]]
-        return self._computed(problem, side, which, True) if side is not None and which.size else self
+        return self.computed(side, which, True) if side is not None and which.size else self
 
-    def closest(self, problem: OnlineProblem, side: Transitions | None, later: FloatArray) -> Self:
+    def closest(self, problem: OnlineProblem, side: Transitions | None, later: FloatArray) -> Incoming:
         """Compute those pairs to rounding that may have the largest sum with incoming leakage from later steps."""
         now = self
         while True:
@@ -307,8 +309,9 @@ class Incoming:
             # To rounding, those with the largest sums first
             now = now.closer(problem, side, loose[np.argsort(-total[loose])][:8])
 
-    def _computed(self, problem: OnlineProblem, side: Transitions, which: IntArray, close: bool) -> Self:
-        i, j = problem.pairs
+    def computed(self, side: Transitions, which: IntArray, close: bool) -> Incoming:
+        """Compute the incoming leakage about some pairs: `close`, to rounding."""
+        i, j = np.nonzero(~np.eye(side.matrices.shape[1], dtype=bool))
         at = np.full(len(which), len(self.up))
         _, proved, found, depth = pair_values(self.chain(side), at, i[which], j[which], self.rho[which], close=close)
         leakage, rho, exact = self.leakage.copy(), self.rho.copy(), self.close.copy()
@@ -321,7 +324,12 @@ class Incoming:
         return {"depth": self.depth, "arrays": list(map(packed, arrays))}
 
     @classmethod
-    def restored(cls, document: dict[str, Any]) -> Self:
+    def restored(cls, document: dict[str, Any]) -> Incoming:
         """Return the incoming leakage that `saved` described."""
         into, up, spread, leakage, rho, close = map(unpacked, document["arrays"])
         return cls(into, up, spread, leakage, rho, close, int(document["depth"]))
+
+
+@lru_cache(maxsize=64)  # the filter and the odometer of a user ask for the same
+def _about_all_pairs(incoming: Incoming, side: Transitions, close: bool) -> Incoming:
+    return incoming.computed(side, np.arange(len(incoming.rho)), close)
