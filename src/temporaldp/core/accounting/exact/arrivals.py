@@ -149,9 +149,11 @@ def _added(releases: Releases, *, turned: bool) -> FloatArray:
 
 def one_direction(chain: Chain, releases: Releases, ceiling: FloatArray, likely: IntArray) -> ExactArrivals:
     """The largest incoming leakage of each step with its own part; all in the direction's own order."""
-    sides = [Side(chain, worst_step(chain, ceiling.max(axis=1)))]
-    found = _filled(sides, releases, ceiling, likely)
-    return ExactArrivals(sides[0], found)
+    side = Side(chain, worst_step(chain, ceiling.max(axis=1)))
+    found = _filled([side], releases, ceiling, likely)
+    if side.worst is not None:  # bounds at all steps that are still to be computed rest on what is proved of all
+        side.worst = replace(side.worst, spreads=found.proved.max(axis=1)[:, None])
+    return ExactArrivals(side, found)
 
 
 def _filled(

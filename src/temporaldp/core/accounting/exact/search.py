@@ -166,9 +166,7 @@ def static_bounds(worst: Chain) -> FloatArray:
         at, here = user[some], code[some]
         items = at, zero[some], here // n, here % n
         rho = np.expm1(np.minimum(0.5 * worst.spreads[at, 0], 30.0))
-        for deepest in (1, last):
-            rho, _ = near_roots(worst, items, rho, 1.0, deepest)
-        # Just above where the root should be: whatever F is there proves a bound.
+        rho, _ = near_roots(worst, items, rho, 8.0, last)  # one step of Newton: whatever F is there proves a bound
         bound = upper(worst, items, np.log1p(rho * (1.0 + COARSE)), deepest=last)[0]
         found[at, here] = np.minimum(bound, worst.spreads[at, 0]) * RISE
     return found
