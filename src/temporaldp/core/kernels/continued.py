@@ -150,7 +150,7 @@ def largest_budget(chain: Chain, items: Coefficients, incoming: float, low: floa
 
 
 def _roots_from_above(chain: Chain, items: Rollouts, high: float, least: float) -> FloatArray:
-    """Roots of F in h of each item, from above, by Newton's steps; `least` where they are no larger.
+    """Roots of F in h of the items with the smallest, bounds of the others, by Newton's steps; `least` where none is larger.
 
     F is convex and rising in h, so that the steps stay above the root whatever signs they take.
     """
@@ -171,7 +171,7 @@ def _roots_from_above(chain: Chain, items: Rollouts, high: float, least: float) 
         h[alive] = now - by
         # What is left, if steps go on to shrink at least as fast
         left = np.maximum(by * np.minimum(by / before, 1.0), np.maximum(neglected, MISSED_SHARE * foreseen.missed))
-        kept = np.flatnonzero((left > 1e-12 * h[alive]) & (h[alive] > least))
+        kept = np.flatnonzero((left > 1e-12 * h[alive]) & (h[alive] > least) & (h[alive] - 4.0 * left <= h.min()))
         if not len(kept):
             break
         alive, before, foreseen = alive[kept], np.maximum(by, 1e-300)[kept], foreseen[kept]
