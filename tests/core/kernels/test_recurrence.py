@@ -10,6 +10,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from temporaldp.core.accounting.exact.supremum import has_supremum
+from temporaldp.core.kernels.chain import Chain
+from temporaldp.core.kernels.roots import near_roots
 
 BUDGETS = (1e-300, 1e-6, 0.1, 1.0, 30.0, 800.0, 1e100)
 
@@ -116,3 +118,20 @@ def test_threshold_is_approached_and_never_exceeded_in_rational_arithmetic():
             low, high = (middle, high) if has_supremum(rows, middle) else (low, middle)
         assert stays_below_one(block, Fraction(math.exp(low)) * (1 - Fraction(1, 2**50)))
         assert not stays_below_one(block, Fraction(math.exp(low * (1 + 1e-9) + 1e-9)))
+
+
+def test_a_step_beyond_the_longest_rollout_has_its_own_budgets():
+    """Budgets repeat after seven steps, and the past is forgotten, so steps at the same place among them lead to one root."""
+    matrix, spent = (
+        np.array([[0.8, 0.2], [0.3, 0.7]]),
+        np.resize(np.random.default_rng(1).uniform(0.01, 1.0, 7), 21_000),
+    )
+    up = np.expm1(spent)[:, None]
+    chain = Chain.of([matrix], np.zeros(len(spent), np.int64), up, 0.0 * up, np.cumsum(spent))
+
+    def root(t):
+        one = np.array([t])
+        return near_roots(chain, (0 * one, one, 0 * one, 1 + 0 * one), np.ones(1), 2.0**-42)[0]
+
+    for t in range(20_500, 20_507):
+        np.testing.assert_allclose(root(t), root(t - 7_000), rtol=1e-9)

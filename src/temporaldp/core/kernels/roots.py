@@ -302,7 +302,7 @@ class _RootRun:
         self.roots: list[tuple[IntArray, list[FloatArray]]] = [(self.alive, [])]
         # Steps that are taken one by one before several are taken at once
         self.pause, self.has_jumped, self.is_moved = Pause(chain, 16), False, True
-        self._nearest, self._is_any_plain = int(s.min(initial=LONGEST)), bool(self.plain.any())
+        self._nearest, self._is_any_plain = int(s.min(initial=np.iinfo(np.int64).max)), bool(self.plain.any())
 
     @property
     def ends(self) -> bool:

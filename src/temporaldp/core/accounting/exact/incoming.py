@@ -282,15 +282,16 @@ class Incoming:
             up, spread, into = up[surplus:], spread[surplus:], into[surplus:]
             up[0] = np.expm1(spread[0])
         moved = replace(self, into=into, up=up, spread=spread)
-        # So few that coarse bounds would not save time
-        return _about_all_pairs(moved, side, close or len(self.rho) <= 128)
+        if len(self.rho) > 128:
+            return moved.computed(side, np.arange(len(self.rho)), close)
+        return _about_few_pairs(moved, side)  # coarse bounds would not save time
 
     def adopted(self, problem: OnlineProblem, side: Transitions | None, step: int) -> Incoming:
         """Incoming leakage of the step through another matrix, exact to rounding."""
         if side is None:
             return self
         moved = replace(self, into=np.append(self.into[:-1], side.number(step)))
-        return _about_all_pairs(moved, side, True)
+        return moved.computed(side, np.arange(len(self.rho)), True)
 
     def closer(self, problem: OnlineProblem, side: Transitions | None, which: IntArray) -> Incoming:
         """Compute the incoming leakage about some pairs to rounding."""
@@ -331,5 +332,5 @@ class Incoming:
 
 
 @lru_cache(maxsize=64)  # the filter and the odometer of a user ask for the same
-def _about_all_pairs(incoming: Incoming, side: Transitions, close: bool) -> Incoming:
-    return incoming.computed(side, np.arange(len(incoming.rho)), close)
+def _about_few_pairs(incoming: Incoming, side: Transitions) -> Incoming:
+    return incoming.computed(side, np.arange(len(incoming.rho)), True)

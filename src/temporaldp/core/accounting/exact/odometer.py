@@ -233,6 +233,8 @@ class ExactOdometer(Odometer):
         if (bound > level + SAME_BUDGET * worst).any():  # one of them may be or become the worst
             self.time = time if top > self.largest * (1.0 + SAME_BUDGET) else self.time
             self.largest = top
+        elif done and worst > self.largest:  # what is left out was compared with this number
+            self.largest, self.time = worst, time
         # Pairs that may soon have the largest TPL. If doubled, more are found before they are asked for
         near, rho = np.flatnonzero(~upper(chain, items, 0.9 * worst - own)[1]), self.rho[::-1].ravel()
         rho[near], _ = near_roots(chain, _some(items, near), rho[near], COARSE)
