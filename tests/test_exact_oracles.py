@@ -48,6 +48,7 @@ def test_two_enumerations_agree():
         np.testing.assert_allclose(enumerated_boxes(backward, forward, *boxes_of(epsilons, n)), expected, rtol=1e-13)
 
 
+@pytest.mark.long
 def test_rational_arithmetic_encloses_enumeration():
     """The best observation's ratio from below, its certificate from above: between them less than 1e-14."""
     rng = np.random.default_rng(3)

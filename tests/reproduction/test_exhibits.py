@@ -175,6 +175,7 @@ def test_figure_6_agrees_with_a_direct_computation(exhibits):
             assert (np.diff(curve.y) < 0).all()
 
 
+@pytest.mark.long
 def test_figure_7_satisfies_its_level_under_another_accounting(exhibits):
     backward, forward = [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]]
     for name in ("Algorithm 2", "Algorithm 3", "optimal plan"):

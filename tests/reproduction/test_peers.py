@@ -13,6 +13,7 @@ from reproduction import peers
 from reproduction.peers import algorithm_1, drawn_rows, exact, survey
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0])
 def test_algorithm_1_is_exact_at_moderate_levels(alpha):
     for n in (2, 5, 9):

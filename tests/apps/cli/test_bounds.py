@@ -115,6 +115,7 @@ def test_threshold_applies_to_the_leakage_that_is_shown():
     assert verdict[2] in gate.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["uniform", "pairwise", "auto", "both"])
 def test_unknown_bounds_are_refused(name, tmp_path):
     for command in (
@@ -182,6 +183,7 @@ def test_plan_by_the_papers_bound_states_it_and_satisfies_the_level(tmp_path):
     assert worst["paper"] == 1.0
 
 
+@pytest.mark.long
 def test_certificate_above_100_percent_is_not_shown(tmp_path):
     save_matrix(TransitionMatrix([[0.9, 0.1], [0.2, 0.8]]), tmp_path / "m.csv")
     matrix = (

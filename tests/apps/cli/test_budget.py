@@ -31,6 +31,7 @@ def test_the_epsilon_to_type_satisfies_the_level_and_no_larger_one_does():
     assert found["observers"][0]["sustainable_epsilon"] < epsilon
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("stays", "leakage"), [(0.7, 2.05), (0.9, 4.50), (0.99, 9.27)])
 def test_what_one_week_leaks_over_time(stays, leakage):
     found = told("--epsilon", "1", "--stay", str(stays), "--every", "week")["observers"][0]
@@ -59,6 +60,7 @@ def test_several_probabilities_are_compared_and_the_strictest_decides():
     assert "(the strictest of these)" in found["verdict"][-1]
 
 
+@pytest.mark.long
 def test_more_states_move_to_any_other_alike():
     found = told("--stay", "0.8", "--states", "3", "--alpha", "1")
     walk = TransitionMatrix(np.where(np.eye(3), 0.8, 0.1))
@@ -66,6 +68,7 @@ def test_more_states_move_to_any_other_alike():
     assert "each other state with equal probability" in found["verdict"][-1]
 
 
+@pytest.mark.long
 def test_a_history_takes_the_place_of_a_probability():
     found = told("--history", SAMPLE, "--alpha", "1", "--steps", "47")
     adversary = estimate_adversary(load_sample())
@@ -74,6 +77,7 @@ def test_a_history_takes_the_place_of_a_probability():
     assert temporal_leakage(adversary, np.full(47, 1.001 * epsilon)).worst > 1.0
 
 
+@pytest.mark.long
 def test_no_epsilon_for_any_number_of_tables_is_an_outcome_of_its_own(tmp_path):
     (tmp_path / "past.csv").write_text(
         "user,time,state\n" + "".join(f"{u},{t},{u % 2}\n" for u in range(6) for t in range(9))
@@ -97,6 +101,7 @@ def test_what_is_missing_or_wrong_is_named(arguments, message):
     assert message in " ".join(refused("budget", *arguments).split())
 
 
+@pytest.mark.long
 def test_a_history_on_the_command_line_wins_over_the_project_file(tmp_path):
     (tmp_path / "temporaldp.toml").write_text("[study]\nstays = [0.5]\nn_states = 7\n")
     shown = temporaldp("budget", "--history", SAMPLE, "--alpha", "1", "--json", cwd=tmp_path)
@@ -127,6 +132,7 @@ def history(path, days):
     path.write_text("\n".join(["user,time,state", *rows]) + "\n")
 
 
+@pytest.mark.long
 def test_a_history_of_longer_steps_is_no_history_of_the_tables(tmp_path):
     history(tmp_path / "weekly.csv", 7)
     asked = ("budget", "--history", "weekly.csv", "--alpha", "1", "--set", "correlation.prior=1")
@@ -135,6 +141,7 @@ def test_a_history_of_longer_steps_is_no_history_of_the_tables(tmp_path):
         assert temporaldp(*asked, "--every", every, cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.long
 def test_noise_that_tables_share_is_named_for_a_longer_memory(tmp_path):
     history(tmp_path / "daily.csv", 1)
     asked = ("--history", str(tmp_path / "daily.csv"), "--alpha", "1", "--steps", "3", "--set", "correlation.prior=1")
@@ -143,6 +150,7 @@ def test_noise_that_tables_share_is_named_for_a_longer_memory(tmp_path):
     assert "drawn anew for each table: with a longer memory" in " ".join(told(*asked, *longer)["verdict"])
 
 
+@pytest.mark.long
 def test_the_cost_of_learning_is_part_of_the_answer(tmp_path):
     history(tmp_path / "now.csv", 1)
     learnt = ("learn", "now.csv", "--epsilon", "0.5", "--set", "traces.states=a,b", "-o", "learned.json")

@@ -38,6 +38,7 @@ def plan_file(tmp_path_factory):
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
 def test_names_stay_different_whatever_the_encoding_of_the_terminal(tmp_path, encoding):
     states = ("北京", "東京")
@@ -56,6 +57,7 @@ def test_names_stay_different_whatever_the_encoding_of_the_terminal(tmp_path, en
         assert state.encode(encoding, "backslashreplace") in shown
 
 
+@pytest.mark.long
 def test_audit_json_of_the_sample_agrees_with_the_library():
     result = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--json")
     assert result.returncode == 0
@@ -125,6 +127,7 @@ def test_audit_from_matrices_alone(tmp_path):
     assert found["states"] == ["a", "b"]
 
 
+@pytest.mark.long
 def test_audit_as_a_gate():
     assert temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--alpha", "0.67").returncode == 0
     result = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--alpha", "0.6")
@@ -167,6 +170,7 @@ def test_history_silences_the_warning(tmp_path):
     assert "traces themselves" in " ".join(same.stderr.split())
 
 
+@pytest.mark.long
 def test_plan_release_and_report_of_the_sample(tmp_path):
     steps = [
         ("plan", SAMPLE, "--alpha", "1", "--horizon", "47", "-o", "plan.json"),
@@ -243,6 +247,7 @@ def test_plans_are_compared_side_by_side(tmp_path):
     assert squared["optimality"]["error_bound"] is None
 
 
+@pytest.mark.long
 def test_method_without_a_plan_is_reported_with_its_reason(tmp_path):
     save_matrix(TransitionMatrix([[1.0, 0.0], [0.0, 1.0]], ["home", "work"]), tmp_path / "m.csv")
     arguments = (
@@ -265,6 +270,7 @@ def test_method_without_a_plan_is_reported_with_its_reason(tmp_path):
     assert all("'home' from 'work' with certainty" in why for why in found["without_plan"].values())
 
 
+@pytest.mark.long
 def test_release_refuses_to_spend_twice(tmp_path, plan_file):
     arguments = ("release", SAMPLE, "--plan", plan_file, "-o", "r.csv")
     assert temporaldp(*arguments, cwd=tmp_path).returncode == 0
@@ -379,6 +385,7 @@ def test_absences_are_reported_as_unprotected(tmp_path):
     assert "not observed at every step" in result.stderr
 
 
+@pytest.mark.long
 def test_history_without_absences_cannot_estimate_absence(tmp_path):
     rows = [f"{user},{t},{'ab'[(t + user * t) % 2]}" for user in range(4) for t in range(6)]
     (tmp_path / "past.csv").write_text("\n".join(["user,time,state", *rows]))
@@ -388,6 +395,7 @@ def test_history_without_absences_cannot_estimate_absence(tmp_path):
     assert "away" in temporaldp(*arguments, "--set", "correlation.prior=1", "--json", cwd=tmp_path).stdout
 
 
+@pytest.mark.long
 def test_gap_in_the_times_is_reported_with_its_times(tmp_path):
     days = ["2024-01-01", "2024-01-02", "2024-01-09", "2024-01-10"]
     rows = [f"{user},{day},{'ab'[(k + user) % 2]}" for user in range(3) for k, day in enumerate(days)]
@@ -440,6 +448,7 @@ def test_inputs_are_not_overwritten(tmp_path, plan_file):
         assert {path: path.read_bytes() for path in tmp_path.iterdir()} == content
 
 
+@pytest.mark.long
 def test_history_without_a_user_is_refused(tmp_path):
     (tmp_path / "past.csv").write_text("user,t0,t1,t2\n1,a,b,a\n2,b,b,a\n")
     (tmp_path / "now.csv").write_text("user,t0,t1\n2,a,b\n9,b,a\n")
@@ -466,6 +475,7 @@ def test_a_report_of_another_plans_release_is_refused(tmp_path, plan_file):
     assert "they were not released under this plan" in message
 
 
+@pytest.mark.long
 def test_out_of_memory_is_reported_as_one_message(tmp_path):
     assert "not enough memory" in refused(
         "audit", SAMPLE, "--epsilon", "1", "--horizon", "1000000000000000", cwd=tmp_path

@@ -99,6 +99,7 @@ def test_a_matrix(folder):
     assert found["states"] == ["home", "away"]
 
 
+@pytest.mark.long
 def test_tables_dates_and_units(folder):
     options = (
         "--tables",

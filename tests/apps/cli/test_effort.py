@@ -69,6 +69,7 @@ def test_audit_of_many_states_ends_with_an_interval(chain):
     assert re.search(r"All 12: at most [\d.]+ % \([\d.]+ to [\d.]+ nats after 0.1 s\)", words)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("horizon", [[], ["--horizon", "6"]], ids=["any", "known"])
 def test_a_plan_uses_the_upper_side(small, horizon, tmp_path):
     shown = temporaldp(
@@ -79,6 +80,7 @@ def test_a_plan_uses_the_upper_side(small, horizon, tmp_path):
     assert load_plan(tmp_path / "plan.json").leakage.worst <= 1.0
 
 
+@pytest.mark.long
 def test_a_report_shows_an_interval(small, tmp_path):
     page = tmp_path / "page.html"
     done = temporaldp("report", "--epsilon", "0.05", "--horizon", "8", "--effort", "0.001", "-o", page, cwd=small)
@@ -89,6 +91,7 @@ def test_a_report_shows_an_interval(small, tmp_path):
     assert "Leakage is exact" not in text
 
 
+@pytest.mark.long
 def test_a_population_has_both_sides(tmp_path):
     walks = np.random.default_rng(1).integers(0, 6, (4, 40))
     rows = [f"{user},{t},s{place}" for user, walk in enumerate(walks) for t, place in enumerate(walk)]
@@ -123,6 +126,7 @@ def lines_of(capsys):
     return capsys.readouterr().err.splitlines()
 
 
+@pytest.mark.long
 def test_a_pipe_gets_the_estimate_and_a_line_at_times(capsys, monkeypatch):
     monkeypatch.setattr(render.Watch, "between_lines", 0.05)
     with render.working("accounting"), estimated("leakage of every step", lambda: 40.0):

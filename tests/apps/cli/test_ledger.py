@@ -87,6 +87,7 @@ def test_release_of_several_days_resumes(days):
     run(days, "release", "one.csv", *EXACT, "-o", "one.csv.csv")
 
 
+@pytest.mark.long
 def test_repeated_run_draws_nothing_and_replaces_its_own_output(days):
     run(days, "release", "morning.csv", *KNOWN, "-o", "out.parquet")
     before = load_released(days / "out.parquet").counts.tolist()
@@ -102,6 +103,7 @@ def sha256(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.mark.long
 def test_report_on_a_ledger_states_how_to_reproduce_it(days):
     run(days, "release", "morning.csv", *KNOWN, "-o", "out.parquet")
     run(days, "release", "evening.csv", *KNOWN, "-o", "all.parquet")
@@ -125,6 +127,7 @@ def test_report_on_a_ledger_states_how_to_reproduce_it(days):
         assert "morning" not in str(ledger.events)
 
 
+@pytest.mark.long
 def test_a_ledger_keeps_what_its_release_warned_of(days):
     asked = ("--alpha", "1", "--horizon", "10", "--set", "privacy.guarantee=user", "--ledger", "user.db")
     run(days, "release", "morning.csv", *asked, "-o", "out.csv")
@@ -134,6 +137,7 @@ def test_a_ledger_keeps_what_its_release_warned_of(days):
     assert warned in (days / "report.html").read_text()
 
 
+@pytest.mark.long
 def test_another_correlation_is_another_recipe(days):
     run(days, "release", "morning.csv", *EXACT, "-o", "out.parquet")
     (days / "second.csv").write_text((days / "past.csv").read_text())
@@ -171,6 +175,7 @@ def test_a_ledger_warns_as_its_release_did(days):
     assert "estimated from the protected traces themselves" in shown
 
 
+@pytest.mark.long
 def test_a_correlation_file_is_adopted(days):
     run(days, "release", "morning.csv", *EXACT, "-o", "out.parquet")
     save_correlation(next(estimate_adversaries(read_traces(days / "past.csv"), prior=0.5)), days / "second.json")
@@ -180,6 +185,7 @@ def test_a_correlation_file_is_adopted(days):
     assert (then, after.inputs) == (10, {"second.json": sha256(days / "second.json")})
 
 
+@pytest.mark.long
 def test_cost_of_learning_a_correlation_is_kept_in_the_ledger(days):
     run(days, "learn", "past.csv", "--epsilon", "8", "--ledger", "paid.db", "-o", "learnt.json")
     known = ("--alpha", "1", "--set", "correlation.file=learnt.json", "--horizon", "4", "--ledger", "learnt.db")
@@ -191,6 +197,7 @@ def test_cost_of_learning_a_correlation_is_kept_in_the_ledger(days):
     assert recipe.inputs == {"learnt.json": sha256(days / "learnt.json")}
 
 
+@pytest.mark.long
 def test_two_spends_of_the_same_epsilon_are_both_counted(days):
     for name in ("first", "second"):
         run(days, "learn", "past.csv", "--epsilon", "8", "--ledger", f"{name}.db", "-o", f"{name}.json")
@@ -203,6 +210,7 @@ def test_two_spends_of_the_same_epsilon_are_both_counted(days):
         assert page.partition("Learning the correlation cost ")[2].partition(" nats")[0] == cost
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["plan", "ledger"])
 def test_cost_of_learning_is_reported_under_another_correlation(days, where):
     run(days, "learn", "past.csv", "--epsilon", "8", "--ledger", "paid.db", "-o", "learnt.json")
@@ -430,6 +438,7 @@ def test_leakage_in_the_ledger_agrees_with_the_accounting(bound, days):
     )
 
 
+@pytest.mark.long
 def test_the_exact_leakage_leaves_more_to_spend_than_the_paper_s_bound(days):
     run(days, "release", "evening.csv", *EXACT, "-o", "exact.csv")
     run(days, "release", "evening.csv", *EXACT[:-1], "paper.db", "--set", "privacy.bound=paper", "-o", "paper.csv")

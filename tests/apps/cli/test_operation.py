@@ -347,6 +347,7 @@ def test_a_second_file_of_one_name_is_named_and_replaces_nothing(days, earlier):
     assert (days / "incoming" / earlier / "0 noon.csv").read_text() == "traces of another day"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("estimates", ["single", "filtered"])
 def test_an_output_keeps_the_steps_of_its_ledger_that_a_run_has_no_data_of(days, estimates):
     """The job of the documentation, with files of a few days."""
@@ -407,6 +408,7 @@ def test_the_log_is_not_written_through_a_symbolic_link(days):
     assert (days / "victim").read_text() == "kept"
 
 
+@pytest.mark.long
 def test_the_log_is_appended_to_no_other_file_and_runs_nothing_in_a_shell(days):
     """A file that is no log is refused before anything is drawn; a log that a shell reads contains nothing to run."""
     asked = ("release", "morning.csv", "--alpha", "1", "--history", "past.csv", "--set", "privacy.bound=paper")
@@ -446,6 +448,7 @@ FAST = (*OLD[:-2], "--set", "privacy.bound=paper", *OLD[-2:])
 JOB = ("release", "morning.csv", *FAST, "-o", "out.csv", "--overwrite")
 
 
+@pytest.mark.long
 def test_other_settings_than_the_ledgers_are_invalid_input(days):
     run(days, *JOB)
     before = (days / "release.db").read_bytes()
@@ -454,6 +457,7 @@ def test_other_settings_than_the_ledgers_are_invalid_input(days):
     assert (days / "release.db").read_bytes() == before
 
 
+@pytest.mark.long
 def test_a_failed_first_release_leaves_no_ledger(days):
     refused("release", "morning.csv", *FAST, "--horizon", "2", "-o", "x.csv", cwd=days, code=3)
     refused("release", "morning.csv", *FAST, "-o", "x.csv", "--set", f"release.head={'0' * 16}", cwd=days, code=4)
@@ -478,6 +482,7 @@ def test_a_lost_ledger_is_drawn_again_only_if_an_owner_begins_anew(days):
     assert json.loads(run(days, *JOB, "--json").stdout)["new_steps"] == 0
 
 
+@pytest.mark.long
 def test_a_failed_run_does_not_use_up_begin_anew(days):
     run(days, *JOB)
     older = days / "older.db"
@@ -495,6 +500,7 @@ def test_a_failed_run_does_not_use_up_begin_anew(days):
     assert json.loads(run(days, *noon, "--json").stdout)["new_steps"] == 0
 
 
+@pytest.mark.long
 def test_an_older_copy_under_a_new_key_is_signed_and_begun_anew(days, monkeypatch):
     monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(days / "own" / "key"))
     run(days, *JOB)
@@ -512,6 +518,7 @@ def test_an_older_copy_under_a_new_key_is_signed_and_begun_anew(days, monkeypatc
     assert json.loads(run(days, "ledger", "verify", "release.db", "--json").stdout)["authentic"] is True
 
 
+@pytest.mark.long
 def test_published_times_are_not_drawn_again_on_another_machine(days, monkeypatch):
     run(days, *JOB)
     published = (days / "out.csv").read_text()
@@ -532,6 +539,7 @@ def test_published_times_are_not_drawn_again_on_another_machine(days, monkeypatc
     assert json.loads(run(days, *other, "--json").stdout)["new_steps"] == 0
 
 
+@pytest.mark.long
 def test_verified_ledger_is_signed_with_a_new_key(days, monkeypatch):
     run(days, *JOB)
     monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(days / "key"))

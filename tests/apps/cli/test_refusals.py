@@ -66,6 +66,7 @@ def test_invalid_traces_are_refused(tmp_path, case, command):
     assert found.count("error") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -117,6 +118,7 @@ def test_states_that_differ_between_matrix_plan_and_data(tmp_path, plan_file):
     assert "state 'N9' is not among" in refused("release", "t.csv", "--plan", plan_file, "-o", "r.csv", cwd=tmp_path)
 
 
+@pytest.mark.long
 def test_a_plan_shorter_than_the_data(tmp_path):
     save_plan(plan_budget(Adversary(), alpha=1.0, horizon=3), tmp_path / "p.json")
     message = refused("release", SAMPLE, "--plan", "p.json", "-o", "r.parquet", cwd=tmp_path)
@@ -160,6 +162,7 @@ def test_a_release_of_a_report_needs_a_ledger(tmp_path):
 NESTED = "[" * 20_000 + "]" * 20_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "text", "arguments"),
     [
@@ -183,6 +186,7 @@ def test_nested_brackets_in_the_metadata_of_released_counts_are_refused(tmp_path
         load_released(tmp_path / "r.parquet")
 
 
+@pytest.mark.long
 def test_texts_of_others_do_not_control_the_terminal(tmp_path):
     """A project file's keys and the notes of tokens are printed with escapes in place of control characters."""
     (tmp_path / "temporaldp.toml").write_text('[traces]\n"us\\u001b[2Jer\\u009b\\u202e" = "x"\n')

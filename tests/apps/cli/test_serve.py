@@ -154,6 +154,7 @@ def test_invalid_arguments_of_serve_are_refused(tmp_path):
     assert "days" in refused("token", "create", "--store", "new.db", "--role", "own", "--days", "0", cwd=tmp_path)
 
 
+@pytest.mark.long
 def test_tokens_for_missing_releases_are_refused(tmp_path):
     made_token(tmp_path / "service.db", "--role", "own")
     message = refused("token", "create", "--store", "service.db", "--role", "read", "--release", "0" * 32, cwd=tmp_path)
@@ -161,6 +162,7 @@ def test_tokens_for_missing_releases_are_refused(tmp_path):
     assert "no token" in refused("token", "revoke", "abc", "--store", "service.db", cwd=tmp_path)
 
 
+@pytest.mark.long
 def test_tokens_of_an_existing_database_are_listed(tmp_path):
     typo = tmp_path / "typo.db"
     for words in (("list",), ("revoke", "0" * 16)):
@@ -172,6 +174,7 @@ def test_tokens_of_an_existing_database_are_listed(tmp_path):
     assert "published" not in said
 
 
+@pytest.mark.long
 def test_allowed_hosts_are_names_without_patterns(tmp_path):
     for name in ("*", "*.example.com", "a*b"):
         assert "without *" in refused("serve", "--no-browser", "--allow-host", name, cwd=tmp_path)

@@ -151,6 +151,7 @@ def test_plan_finds_the_level_of_an_error_and_compares_levels(folder):
     assert [row["alpha"] for row in json.loads(both.stdout)["guarantees"]] == [0.5] * 6 + [1.0] * 6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asked", [["--guarantee", "user"], ["--guarantee", "window:3", "--delta", "1e-6"]])
 def test_guarantees_for_every_correlation_need_no_history(folder, tmp_path, asked):
     """From the level to a published table and back, by the ledger's own plan."""

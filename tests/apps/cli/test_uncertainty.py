@@ -129,6 +129,7 @@ def test_learned_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
     assert "2-differential privacy for all states of a person together" in " ".join(told.stdout.split())
 
 
+@pytest.mark.long
 def test_a_learned_correlation_is_not_learned_again_without_its_ledger(tmp_path):
     (tmp_path / "t.csv").write_text("user,time,state\n1,0,a\n1,1,b\n2,0,b\n2,1,a\n")
     asked = ("learn", "t.csv", "--epsilon", 1, "-o", "c.json", "--set", "traces.states=a,b")
@@ -205,6 +206,7 @@ def test_periodic_correlation_over_an_infinite_horizon(walks):
     assert max(plan["leakage"]["temporal"]) <= 1.0
 
 
+@pytest.mark.long
 def test_release_with_a_periodic_correlation_needs_no_horizon(tmp_path, walks):
     """One budget that a plan without a horizon grants at every step, whatever its phase; the same at the next run."""
     for name, times in (("one", "01"), ("both", "0123")):

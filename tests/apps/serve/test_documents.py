@@ -136,6 +136,7 @@ def test_sql_example_publishes_nothing_if_one_person_counts_more_than_once(sql, 
     assert publish("2024-05-02").returncode == 2
 
 
+@pytest.mark.long
 def test_python_example_runs(service, capsys):
     names = {"service": service[1]["SERVICE"], "token": service[1]["TOKEN"], "definition": DEFINITION}
     exec(block("In Python", "python"), names)

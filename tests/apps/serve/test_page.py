@@ -84,6 +84,7 @@ def test_single_file_page_runs_only_its_own_scripts(ask):
     assert not re.search(r'(src|href)="(?!data:|#)', page)
 
 
+@pytest.mark.long
 def test_page_starts_with_the_sample(ask):
     setup = json.loads(re.search(r'id="setup">(.*?)</script>', ask.get("/").text, flags=re.DOTALL).group(1))
     sample = next(iter(tdp.estimate_adversaries(tdp.load_sample())))
@@ -92,6 +93,7 @@ def test_page_starts_with_the_sample(ask):
     assert setup["sample"]["names"] == list(sample.states)
 
 
+@pytest.mark.long
 def test_single_response_has_all_results_of_a_leakage(ask):
     found = ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.3}).json
     series = tdp.temporal_leakage(adversary(), [0.3] * 4)
@@ -149,6 +151,7 @@ def test_a_constant_budget_satisfies_alpha_and_is_the_largest(ask, alpha):
     assert found["scale"] == 2.0 / epsilon
 
 
+@pytest.mark.long
 def test_other_responses_agree_with_the_library(ask):
     plan = ask.post("/v1/view/plan", KNOWN | {"alpha": 1.0}).json
     there = tdp.plan_budget(adversary(), alpha=1.0, horizon=4)
@@ -178,7 +181,7 @@ def test_columns_of_an_upload_can_be_chosen(ask):
     ("path", "change", "status"),
     [
         ("leakage", {"epsilon": -1.0}, 422),
-        ("leakage", {"epsilon": math.nan}, 422),
+        ("leakage", {"epsilon": math.nan}, 400),
         ("leakage", {"epsilon": 0.1, "forward": [[0.5, 0.6], [0.5, 0.5]]}, 422),
         ("leakage", {"epsilon": 0.1, "forward": [[1.0]]}, 422),
         ("leakage", {"epsilon": 0.1, "names": ["a", "a"]}, 422),
@@ -197,6 +200,7 @@ def test_invalid_requests_are_explained(ask, path, change, status):
     assert "Traceback" not in found.text
 
 
+@pytest.mark.long
 def test_matrices_of_an_upload_agree_with_the_command_line(ask):
     content = Path(SAMPLE).read_bytes()
     found = ask.post("/v1/view/correlation?kind=traces", body=content).json
@@ -335,6 +339,7 @@ def test_a_computation_that_takes_too_long_is_ended_and_the_next_one_answered():
     asyncio.run(asked())
 
 
+@pytest.mark.long
 def test_long_request_yields_to_others(monkeypatch):
     monkeypatch.setattr(Worker, "seconds_before_others", 0.5)
 
@@ -406,6 +411,7 @@ def test_service_has_no_page_by_default(tmp_path):
         assert upload.status == 404
 
 
+@pytest.mark.long
 def test_page_of_a_service_requires_a_token(tmp_path):
     store = str(tmp_path / "service.db")
     token = token_for(store, role=Role.READ)

@@ -80,6 +80,7 @@ def test_a_release_admits_what_an_accountant_admits(service):
     assert exact <= state["leakage"] * (1 + 1e-12) <= 1.0
 
 
+@pytest.mark.long
 def test_release_of_several_models_satisfies_the_level_for_each(service, tmp_path):
     returning = of_words([[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]])
     models = {"first order": ADVERSARY, "second order": returning.adversary}
@@ -312,6 +313,7 @@ def test_releases_are_listed_in_pages_to_those_who_may_read_all(service):
     assert service.ask.get("/v1/releases?after=x", token=service.own).status == 422
 
 
+@pytest.mark.long
 def test_a_release_is_a_ledger_for_those_who_have_the_database(service, tmp_path):
     release = service.create()
     assert service.post(release, "publish", {"counts": [70, 30], "time": "2024-01-01"}, key="a").status == 200
@@ -368,6 +370,7 @@ def test_two_servers_racing_spend_no_more_than_the_level(service):
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("beyond", [False, True])
 def test_a_server_that_is_started_again_counts_from_a_checkpoint(service, monkeypatch, beyond):
     """Whether or not budgets beyond the reserve needed the filter at each step; numbers are those of counting all steps."""
@@ -428,6 +431,7 @@ def test_last_step_may_use_the_reserve_and_is_final(service):
     assert service.get(release).json["remaining"] == 0.0
 
 
+@pytest.mark.long
 def test_a_release_of_some_steps_or_unknown_matrices_or_the_papers_bound(service):
     horizon = service.create(horizon=3)
     assert service.post(horizon, "spend", {}, key="none").status == 422

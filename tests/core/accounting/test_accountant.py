@@ -209,6 +209,7 @@ def test_budgets_that_sum_to_the_level_are_admitted(bound, known, n_steps):
             accountant.spend(0.5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bound", ["exact", "paper"])
 def test_a_chain_that_never_moves_admits_what_fractions_admit(bound):
     """Leakage is the sum of all budgets there: the last of them is admitted if and only if the exact sum is at most alpha."""
@@ -262,6 +263,7 @@ def test_a_spend_raises_the_leakage_of_earlier_steps():
     assert (accountant.total(), accountant.leakage().worst_time) == (series.worst, series.worst_time)
 
 
+@pytest.mark.long
 def test_backward_update_stops_at_the_first_unchanged_step():
     """A query after 20,000 steps evaluates a few hundred of them at most."""
     accountant = TemporalAccountant(ADVERSARY)
@@ -282,6 +284,7 @@ def test_backward_update_stops_at_the_first_unchanged_step():
     assert 3 < len(looked_at) < 300
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("matrix", [MATRIX, STRONG, CERTAIN])
 def test_interrupted_query_leaves_later_results_correct(matrix):
     """Interrupt each line of the backward update in turn; every later result equals that of the whole series."""

@@ -100,6 +100,7 @@ def test_budget_spent_in_a_failed_block_stays_spent():
     assert len(accountant) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("distance", [3.0, 0.5])
 def test_budgets_that_multiply_other_distances_are_refused(distance, tmp_path):
     """A budget of the plan would count for a third, or for half, of what is released."""

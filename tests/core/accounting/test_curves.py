@@ -98,6 +98,7 @@ def test_curve_is_never_below_the_definition(seed):
                 assert hockey_stick(rows, math.exp(series.temporal[step])) <= delta * (1.0 + 1e-9) + ULPS
 
 
+@pytest.mark.long
 def test_curve_is_tight_for_two_exchangeable_states():
     """Two values, symmetric matrices and mechanism: every inequality of the proof is an equality, so the truth lies between."""
     rng = np.random.default_rng(3)

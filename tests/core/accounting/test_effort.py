@@ -114,6 +114,7 @@ def test_wherever_a_supremum_ends_it_encloses_the_exact_one(stays, epsilon, cloc
     assert len({found.temporal for found in all_found}) > 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("horizon", [None, 6])
 def test_wherever_a_plan_ends_it_satisfies_its_level(horizon, clock):
     user = tdp.Adversary(sticky(3), sticky(3, rng=9))
@@ -132,6 +133,7 @@ def exact_of_many():
     return tdp.temporal_leakage(MANY, EQUAL)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("effort", EFFORTS)
 def test_more_states_than_there_is_time_for(effort, exact_of_many):
     user, method = MANY, tdp.Exact(effort=effort)
@@ -147,6 +149,7 @@ def test_more_states_than_there_is_time_for(effort, exact_of_many):
     assert found.attained.temporal.max() <= limits.temporal
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("effort", EFFORTS)
 def test_a_population_has_both_sides(effort, adversary):
     people, method = [*SEVERAL, adversary], tdp.Exact(effort=effort)
@@ -297,6 +300,7 @@ def test_estimates_increase_with_all_that_takes_time():
 # Interruption
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "call",
     [
@@ -335,6 +339,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", [0.2, 2.0])
 def test_an_interrupt_ends_a_long_leakage_within_half_a_second(seconds):
     with subprocess.Popen([sys.executable, "-c", LONG], stdout=subprocess.PIPE, text=True) as run:

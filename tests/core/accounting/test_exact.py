@@ -138,6 +138,7 @@ def test_exact_leakage_equals_the_definition_over_long_enumerations(n, steps):
     assert_is(case.leakage(), enumerated_boxes(case.backward, case.forward, case.low, case.high), case)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [3, pytest.param(6, marks=pytest.mark.slow)])
 def test_long_series_agree_with_60_digit_arithmetic(n):
     """Fifty steps, every pair, the last step from the past and the first from the future."""
@@ -270,6 +271,7 @@ def observation_of(series, t):
     return pair, {"backward": witness.high[:t], "forward": witness.high[t + 1 :][::-1]}
 
 
+@pytest.mark.long
 def test_attained_leakage_is_confirmed_in_rational_arithmetic():
     """The reported witness, replayed without rounding, leaks at least the stated amount. No tolerance."""
     for case in proved_cases():
@@ -286,6 +288,7 @@ def test_attained_leakage_is_confirmed_in_rational_arithmetic():
             assert leakage == pytest.approx(found.attained.temporal[t], rel=TOLERANCE, abs=0), (t, case)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("t", [0, 700, 1_499])
 def test_witness_of_a_long_release_attains_the_stated_leakage(t):
     """Its likelihoods, multiplied step by step, for budgets that stay the same for long and change twice."""
@@ -308,6 +311,7 @@ def test_witness_of_a_long_release_attains_the_stated_leakage(t):
     assert leakage == pytest.approx(series.witness(t).leakage, rel=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("direction", ["backward", "forward"])
 def test_bounds_of_each_direction_are_confirmed_in_rational_arithmetic(direction):
     """For every pair of states the sign rule evaluated at the stated leakage is at most 0. No tolerance."""
@@ -338,6 +342,7 @@ def test_bounds_of_temporal_leakage_are_confirmed_in_rational_arithmetic():
                 assert ratio <= exponential(float(upper[t]))[1], (t, pair, case)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [5.0, 20.0, 40.0])
 def test_large_budgets_agree_with_60_digit_arithmetic(epsilon):
     """A tried ratio can be e^50 times the solution here, so that their difference has no correct digit."""

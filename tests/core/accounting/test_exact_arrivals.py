@@ -117,6 +117,7 @@ def test_window_of_boxes_adds_its_ends_and_the_steps_between(kind):
         assert series.user_level == pytest.approx(sum(apart))
 
 
+@pytest.mark.long
 def test_smaller_boxes_never_leak_more_and_a_cube_equals_pure_dp():
     rng = np.random.default_rng(5)
     for _ in range(10):
@@ -137,6 +138,7 @@ def test_smaller_boxes_never_leak_more_and_a_cube_equals_pure_dp():
 # Metrics
 
 
+@pytest.mark.long
 def test_a_metric_that_is_a_box_is_exact():
     rng = np.random.default_rng(7)
     for n, kind in itertools.product((2, 3, 5), ("plain", "a + b")):
@@ -160,6 +162,7 @@ def test_a_metric_that_is_a_box_is_exact():
             assert getattr(limit, direction) == pytest.approx(getattr(other, direction), rel=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 def test_bounds_stay_close_over_long_series_of_boxes(seed):
     """Large spreads and small leakage together: the two sides of a rollout differ by less than either has digits."""

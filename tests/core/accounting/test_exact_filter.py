@@ -143,6 +143,7 @@ def largest_by_series(adversary, spent, reserve, alpha, *, steps):
     return low
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_remaining_budget_is_the_largest_that_the_series_allows(seed):
     rng = np.random.default_rng(200 + seed)
@@ -179,6 +180,7 @@ def test_papers_bound_admits_no_more_under_the_same_reserve(seed):
             accountant.spend(share * granted * (1.0 - 1e-10))
 
 
+@pytest.mark.long
 def test_last_step_may_use_the_reserve():
     adversary = next(estimate_adversaries(sleep_sample()))
     standing = ExactFilter.at_start(adversary, alpha=1.0, reserve=0.14)

@@ -27,6 +27,7 @@ def assert_same(odometer, adversary, spent):
     assert series.temporal[time] == pytest.approx(series.worst, rel=CLOSE, abs=1e-300)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 def test_odometer_equals_the_series(seed):
     rng = np.random.default_rng(seed)

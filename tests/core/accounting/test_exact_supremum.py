@@ -85,6 +85,7 @@ NEVER = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("matrix", "epsilon"), NEVER.values(), ids=NEVER)
 def test_leakage_that_grows_without_bound_has_no_supremum(matrix, epsilon):
     for adversary in (Adversary(matrix), Adversary(None, matrix), Adversary(matrix, matrix)):
@@ -270,6 +271,7 @@ def matrix_power_rows(rows, k):
 HUGE = (150.0, 299.0, 301.0, 600.0, 700.0, 1e4, 1e60)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", HUGE)
 def test_bounds_of_huge_budgets_are_ordered(epsilon):
     rng = np.random.default_rng(5)

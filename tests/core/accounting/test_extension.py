@@ -176,6 +176,7 @@ def test_parts_that_are_impossible_are_refused(mechanism, message):
         told(mechanism)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pure", [1.0, math.inf])
 def test_a_profile_is_never_evaluated_beyond_its_range(pure):
     mechanism = Described(laplace, pure, calls=([],))

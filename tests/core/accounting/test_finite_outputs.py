@@ -88,6 +88,7 @@ def test_two_states_and_randomised_response_attain_the_leakage_of_any_mechanism(
     assert response.temporal == pytest.approx(temporal_leakage(WALKER, [0.5] * 20).temporal, rel=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_a_supremum_is_approached_and_never_exceeded(seed):
     rng = np.random.default_rng(seed)

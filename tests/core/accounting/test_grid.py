@@ -127,6 +127,7 @@ def test_a_rare_infinite_loss_stays_infinite_and_a_bound():
         assert hockey_stick(rows @ outputs, math.exp(epsilon)) <= found + 1e-13
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("up", [True, False])
 @pytest.mark.parametrize("delta", [1e-12, 1e-9, 1e-6, 0.3, 0.99])
 def test_the_epsilon_of_a_composition_is_that_of_its_curve(up, delta):

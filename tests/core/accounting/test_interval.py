@@ -193,6 +193,7 @@ def test_gradients_equal_those_of_the_log_ratio():
         assert slopes[k, m] == pytest.approx((log_ratio(P + step) - log_ratio(P - step)) / 2e-6, rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.long
 def test_ascent_finds_a_member_between_the_centre_and_the_bound():
     rng = np.random.default_rng(4)
     adversary = Adversary(
@@ -226,6 +227,7 @@ def test_ascent_beats_random_members():
     assert found.leakage.worst >= 0.99 * exact.max() > 1.1 * np.median(exact)  # a local optimum
 
 
+@pytest.mark.long
 def test_plans_and_accountants_satisfy_the_level_for_the_set():
     rng = np.random.default_rng(6)
     low, high = random_bounds(rng, 3, width=0.05)

@@ -101,6 +101,7 @@ def test_third_order_chain_moves_between_overlapping_words():
             assert dense[k, m] == pytest.approx(given[a, b, c, f] if (d, e) == (b, c) else 0.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("accounting", [Exact(), PaperBound()], ids=lambda one: one.name)
 def test_leakage_about_words_covers_leakage_about_states(accounting):
     chain = of_words(RETURNING)
@@ -292,6 +293,7 @@ def test_a_filter_that_was_exceeded_admits_nothing_more():
     assert known.after(0.9).largest() == 0.0
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("error")
 def test_a_large_budget_leaves_no_bound_too_low():
     """Odd steps are a chain of their own, whose exact leakage is known; bounds rise with a budget, beyond all numbers, too."""

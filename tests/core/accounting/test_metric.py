@@ -107,6 +107,7 @@ def test_metric_bound_lies_between_the_definition_and_the_paper(kind, n, longest
             assert (value <= getattr(paper, direction) * (1.0 + 1e-15)).all()  # a series is capped by the sum, too
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["dense", "sparse", "tied", "nearly deterministic"])
 def test_never_below_the_exact_leakage(kind):
     """More values and steps than can be enumerated: every pair of values at every step."""
@@ -122,6 +123,7 @@ def test_never_below_the_exact_leakage(kind):
                 assert (of_pairs[0] >= of_pairs[1] * (1.0 - ROUNDING) - ROUNDING).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["dense", "sparse", "tied", "nearly deterministic"])
 def test_metric_that_is_not_a_box_is_bounded_pair_by_pair(kind):
     """Between what the largest box within the metric leaks exactly, and the paper's bound."""
@@ -245,6 +247,7 @@ def naive(matrix, epsilons):
     return np.array(every)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "epsilons",
     [[0.2] * 300, [5.0] + [0.01] * 200, [0.1] * 100 + [0.0] * 5 + [0.3] * 100, [0.3] * 90 + [0.1] * 90 + [0.3] * 90],
@@ -327,6 +330,7 @@ def test_several_users():
     assert (limit.worst_user, limit.accounting.name) == ("strong", "metric")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.1, 0.5, 1.0, 5.0])
 def test_long_series_approach_the_supremum_from_below(sleep, epsilon):
     limit, series = limit_pair_by_pair(sleep, epsilon), pair_by_pair(sleep, np.full(600, epsilon))
@@ -363,6 +367,7 @@ def test_a_ring_has_a_supremum_where_the_paper_has_none():
     assert long.backward[-1] <= found.backward <= long.backward[-1] + 1e-9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [np.eye(5), np.eye(4)[[1, 2, 3, 0]]], ids=["identity", "permutation"])
 def test_permanent_memory_has_no_supremum(rows):
     limit = leakage_supremum(Adversary(TransitionMatrix(rows)), 0.1, accounting=MetricPrivacy(no_box(len(rows))))
@@ -416,6 +421,7 @@ def test_a_metric_with_zeros_has_a_supremum_above_its_series(rows, metric, epsil
         assert reached.attained.backward.max() <= shown.backward
 
 
+@pytest.mark.long
 def test_supremum_of_an_oscillating_chain_is_the_limit_of_the_series():
     rows = np.array([[0.33, 0.27, 0.4], [1.0, 4.61e-11, 7.4734e-10], [1.0, 4.62e-11, 7.4737e-10]])
     adversary = Adversary(TransitionMatrix(rows / rows.sum(axis=1, keepdims=True)))
@@ -528,6 +534,7 @@ FAR = MetricPrivacy([[0.0, 3.0], [3.0, 0.0]])
 STAYS = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 
 
+@pytest.mark.long
 def test_a_method_of_a_result_keeps_its_distances():
     """That of a series or a plan, where releases come one by one, for sets of matrices, and for a longer memory."""
     user = Adversary(STAYS, STAYS)

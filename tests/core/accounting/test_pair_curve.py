@@ -182,6 +182,7 @@ def best_test(rows, D, h, i, j, k):
     return -found.fun
 
 
+@pytest.mark.long
 def test_optimal_tests_agree_with_a_linear_program():
     """Curves of a second table pass through the same matrix, so that its search begins where that for the first one ended."""
     rng, h, size = np.random.default_rng(5), 0.1, 31
@@ -296,6 +297,7 @@ def test_default_counts_how_long_curves_become_and_how_late_they_settle(n_states
     assert ApproximateDP(1e-6).specialised([adversary], [0.1] * n_steps).pairwise is by_pairs
 
 
+@pytest.mark.long
 def test_values_of_the_theory_chapter(sample):
     """The common curve gives 0.643; the release, simulated with 60,000 draws, leaks 0.465."""
     adversary, noise = Adversary(backward=sample[0]), GaussianNoise(10.0, sensitivity=math.sqrt(2.0))

@@ -43,6 +43,7 @@ def test_release_starts_at_its_phase():
     np.testing.assert_array_equal(temporal_leakage(clock, [0.2] * 4).temporal, by_hand.temporal)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("phase", [0, 1])
 def test_series_stay_below_the_supremum_and_approach_it(phase):
     clock = following([NIGHT, DAY], [DAY, NIGHT], phase=phase)
@@ -55,6 +56,7 @@ def test_series_stay_below_the_supremum_and_approach_it(phase):
         assert reached >= getattr(limit, name) * (1 - 1e-5)
 
 
+@pytest.mark.long
 def test_equal_phases_are_a_constant_matrix():
     clock = following([NIGHT] * 3, [DAY] * 3)
     limit, constant = leakage_supremum(clock, 0.3), leakage_supremum(Adversary(NIGHT, DAY), 0.3)
@@ -97,6 +99,7 @@ def test_plan_of_a_horizon_depends_on_the_phases():
         TemporalAccountant(clock, alpha=1.0)
 
 
+@pytest.mark.long
 def test_one_of_several_users_may_be_periodic():
     users = {"calm": Adversary(DAY, DAY), "clock": following([NIGHT, DAY], [DAY, NIGHT])}
     together = leakage_supremum(users, 0.2)
@@ -106,6 +109,7 @@ def test_one_of_several_users_may_be_periodic():
     assert temporal_leakage(users, [0.2] * 5).worst_user == "clock"
 
 
+@pytest.mark.long
 def test_approximate_dp_assumes_any_phase_at_any_step():
     clock, noise = following([NIGHT, DAY], [DAY, NIGHT]), GaussianNoise(10.0, sensitivity=1.0)
     limit = leakage_supremum(clock, noise, accounting=ApproximateDP(1e-6))

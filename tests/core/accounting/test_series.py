@@ -257,6 +257,7 @@ def test_time_varying_matrices(bound):
         temporal_leakage(Adversary(forward=[first, second]), [0.1] * 4, accounting=method_of(bound))
 
 
+@pytest.mark.long
 def test_a_long_series_reaches_its_supremum_and_stays_below(bound):
     matrix = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])
     adversary = Adversary(matrix, matrix)
@@ -344,6 +345,7 @@ def test_many_users_are_accounted_for_as_each_alone(rng):
     assert together.window(1, 4) == pytest.approx(max(one.window(1, 4) for one in alone), rel=1e-12)
 
 
+@pytest.mark.long
 @settings(max_examples=20)
 @given(matrices(max_n=4), st.lists(budgets, min_size=1, max_size=6), st.data())
 def test_exact_leakage_lies_between_the_budget_and_the_sum_and_grows_with_both(matrix, epsilons, data):

@@ -60,6 +60,7 @@ def test_rounding_of_a_slope_hides_no_small_entry(n):
         assert matrix.leakage_profile().loss(alpha) == pytest.approx(expected, rel=EXACT)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array])
 def test_tied_columns_do_not_hide_smaller_ones(form, rng):
     # 150 columns of one ratio, whose sums drift by rounding, and single columns of 1e-15 that count at a large level.

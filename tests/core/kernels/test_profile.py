@@ -120,6 +120,7 @@ def test_contraction_starts_at_dobrushin_and_ends_at_disjoint_mass():
     assert matrix.leakage_profile().contraction([1.0, 1e9, math.inf]).tolist() == [0.5, 0.5, 0.5]
 
 
+@pytest.mark.long
 @given(matrices(), budgets)
 def test_supremum_is_a_fixed_point_from_above(matrix, epsilon):
     profile = matrix.leakage_profile()
@@ -159,6 +160,7 @@ def test_supremum_at_every_scale(epsilon):
     assert TransitionMatrix([[0.3, 0.7], [0.3, 0.7]]).leakage_profile().supremum(epsilon=epsilon) == epsilon
 
 
+@pytest.mark.long
 @given(matrices(), st.floats(1e-3, 30.0))
 def test_sustainable_budget_is_the_largest_that_satisfies_the_level(matrix, alpha):
     profile = matrix.leakage_profile()

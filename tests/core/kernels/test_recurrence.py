@@ -103,6 +103,7 @@ def stays_below_one(block, factor):
     return True
 
 
+@pytest.mark.long
 def test_threshold_is_approached_and_never_exceeded_in_rational_arithmetic():
     """Random transient classes, some badly scaled: an eigenvalue solver has larger errors than this test allows."""
     rng = np.random.default_rng(3)

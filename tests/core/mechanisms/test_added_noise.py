@@ -37,6 +37,7 @@ def test_profiles_with_a_closed_form_lie_between_both_sides(noise, known, pure):
     assert up - low == pytest.approx(0.0, abs=2e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", [stats.logistic(scale=4.0), stats.t(3, scale=5.0), stats.gumbel_r(scale=3.0)])
 def test_profiles_by_sums_over_a_fine_grid(noise):
     made = Mechanism.from_density(noise, sensitivity=1.0)
@@ -53,6 +54,7 @@ def test_profiles_by_sums_over_a_fine_grid(noise):
     assert up - low == pytest.approx(0.0, abs=1e-3)
 
 
+@pytest.mark.long
 def test_the_leakage_is_nearly_that_of_the_closed_form():
     walk = TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
     method = ApproximateDP(1e-6)
@@ -143,6 +145,7 @@ def test_a_narrow_peak_is_not_overlooked(weight, width, sensitivity):
         assert made.bounds(np.array([0.0, 2.0]))[1][1] >= 0.8 * weight
 
 
+@pytest.mark.long
 def test_a_second_mode_is_refused():
     for weight, second in ((1e-3, stats.norm(0.337, 1e-10)), (1e-6, stats.norm(0.337, 1e-10)), (0.5, stats.norm(4.0))):
         with pytest.raises(InputError, match="one mode"):

@@ -144,6 +144,7 @@ def test_table_of_outputs_lies_between_its_bounds_in_40_digits():
         assert (up - low <= 1e-12).all()
 
 
+@pytest.mark.long
 def test_laplace_noise_agrees_with_integration():
     for scale in (10.0, 1.0, 0.25):
         noise = LaplaceNoise(scale, sensitivity=1.0).bounds(EPSILONS)[1]

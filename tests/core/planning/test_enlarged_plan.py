@@ -54,6 +54,7 @@ def test_plans_satisfy_the_level_with_little_slack(adversary, accounting, method
     assert accountant.total() <= 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("horizon", [None, 5])
 def test_constant_distances_rescale_the_budgets(horizon):
     apart = 2.5 * (1.0 - np.eye(3))
@@ -63,12 +64,14 @@ def test_constant_distances_rescale_the_budgets(horizon):
     assert (scaled.accounting.name, plain.accounting.name) == ("exact metric", "exact")
 
 
+@pytest.mark.long
 def test_plan_of_an_infinite_horizon_under_a_metric():
     plan = plan_budget(WALK, alpha=1.0, accounting=MetricPrivacy(LINE))
     assert plan.epsilons[0] == pytest.approx(sustainable_budget(WALK, alpha=1.0, accounting=MetricPrivacy(LINE)))
     assert plan.supremum_to(WALK).worst == plan.leakage.worst <= 1.0
 
 
+@pytest.mark.long
 def test_plan_with_a_metric_round_trips(tmp_path):
     plan = plan_budget(WALK, alpha=1.0, horizon=4, accounting=MetricPrivacy(LINE))
     save_plan(plan, tmp_path / "plan.json")
@@ -91,6 +94,7 @@ def test_replanning_keeps_the_units_of_the_metric():
     assert temporal_leakage(WALK, 1.05 * rest.epsilons, accounting=MetricPrivacy(STREETS)).worst > 1.0
 
 
+@pytest.mark.long
 def test_histogram_under_a_metric_with_distances_below_one_is_refused(tmp_path):
     """The noise is the same for any two states: at half the distance, only half of the leakage would be counted."""
     histogram, close = DiscreteLaplaceHistogram(3), 0.5 * LINE
@@ -113,6 +117,7 @@ def test_histogram_under_a_metric_with_distances_below_one_is_refused(tmp_path):
         ContinualRelease(histogram, ledger=tmp_path / "other.db", accountant=plain, plan=far)
 
 
+@pytest.mark.long
 def test_a_shape_that_leaks_without_bound_is_scaled_to_the_level():
     """Rows known up to nothing: by the bound for sets, budgets add up without forgetting, at any factor."""
     unknown = IntervalMatrix(np.zeros((2, 2)), np.ones((2, 2)))

@@ -56,6 +56,7 @@ def test_budgets_of_any_window_add_up_to_at_most_alpha():
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("steps", [12, 365, 8_784, 105_408])
 def test_epochs_without_an_end_add_up(steps):
     """Of so large a scale, discrete noise is as normal noise, whose composition is normal."""

@@ -81,6 +81,7 @@ def black_box(users, alpha, start, power):
     return budgets
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", REFERENCE["plans"], ids=lambda case: f"T{case['T']}")
 def test_plans_are_at_least_as_good_as_the_reference(sleep, case):
     plan = plan_budget(sleep, alpha=case["alpha"], horizon=case["T"])
@@ -140,6 +141,7 @@ def test_alpha_is_satisfied_and_no_plan_by_the_papers_bound_is_better(matrix, al
     assert exact["optimal"].optimality.error_bound is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alpha", [0.05, *(pytest.param(each, marks=pytest.mark.slow) for each in (1.0, 4.0))])
 def test_sustainable_budget_nearly_exhausts_the_level(sleep, alpha):
     paper, exact = (plan_budget(sleep, alpha=alpha, accounting=method_of(bound)) for bound in ("paper", "exact"))
@@ -192,6 +194,7 @@ def test_without_correlation_every_step_can_spend_alpha():
     assert plan_budget(Adversary(), alpha=0.5, horizon=4).epsilons == pytest.approx(np.full(4, 0.5), rel=1e-6)
 
 
+@pytest.mark.long
 def test_transient_state_limits_the_sustainable_budget():
     chain = TransitionMatrix(
         [[0.8, 0.2], [0.0, 1.0]]
@@ -201,6 +204,7 @@ def test_transient_state_limits_the_sustainable_budget():
         assert sustainable_budget(Adversary(chain), alpha=alpha) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.long
 def test_unpublished_steps_stay_unpublished_and_weights_apply(sleep):
     weights = [1.0, 0.0, 5.0, 1.0, 0.0, 1.0]
     plan = plan_budget(sleep, alpha=1.0, horizon=6, weights=weights)
@@ -227,6 +231,7 @@ def test_time_varying_matrices(sleep):
     assert repeated.optimality.error == pytest.approx(constant.optimality.error, rel=1e-6)
 
 
+@pytest.mark.long
 def test_several_users_share_the_plan(sleep):
     other = Adversary(TransitionMatrix(RING.dense()[:5, :5] / RING.dense()[:5, :5].sum(axis=1, keepdims=True)), None)
     users = {"sleeper": sleep, "walker": other, "nobody": Adversary()}
@@ -238,6 +243,7 @@ def test_several_users_share_the_plan(sleep):
         assert temporal_leakage(user, plan.epsilons).worst <= 1.0
 
 
+@pytest.mark.long
 def test_equal_shares_are_optimal_under_the_identity():
     matrix = strongest_correlation(3)
     plan = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=12)

@@ -112,6 +112,7 @@ def test_noise_of_several_users_is_that_of_the_worst():
     assert plan.scales[0] == pytest.approx(max(alone), rel=1e-4)
 
 
+@pytest.mark.long
 def test_correlation_without_mixing_has_plans_of_finite_horizons_only():
     with pytest.raises(PlanError, match="horizon"):
         plan_noise(Adversary(strongest_correlation(2)), alpha=1.0, accounting=ApproximateDP(1e-3))

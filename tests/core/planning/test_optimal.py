@@ -63,6 +63,7 @@ def sequential_quadratic(users, alpha, horizon, objective, start, weights=None):
     return budgets
 
 
+@pytest.mark.long
 def test_reference_optima(reference):
     for row in reference["optimal_plans"]["mean_inverse_epsilon"]:
         matrix = smoothed_correlation(strongest_correlation(50), s=row["s"])
@@ -99,6 +100,7 @@ def test_other_solvers_find_no_better_plan(seed, n, horizon, alpha, objective):
         assert error(other, objective) >= plan.optimality.error_bound
 
 
+@pytest.mark.long
 @settings(max_examples=20)
 @given(
     matrices(kinds=("integers", "zeros", "near")),
@@ -175,6 +177,7 @@ def test_time_varying_and_repeated_matrices():
     assert plans["optimal"].optimality.error < error(plans["quantified"].epsilons)
 
 
+@pytest.mark.long
 def test_weights_move_budgets_and_a_step_without_weight_gets_none():
     matrix = TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
     adversary = Adversary(matrix, matrix)

@@ -37,6 +37,7 @@ def test_the_smallest_interval_of_two_symmetric_states(stays, alpha):
     assert found == 1 or supremum(kept ** (found - 1), 1.0) > alpha
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 def test_every_step_satisfies_the_level_also_those_between_releases(seed):
     rng = np.random.default_rng(seed)
@@ -50,6 +51,7 @@ def test_every_step_satisfies_the_level_also_those_between_releases(seed):
     assert temporal_leakage(adversary, budgets).temporal.max() <= 1.3 * epsilon * (1.0 + 1e-9)
 
 
+@pytest.mark.long
 def test_no_interval_where_states_are_never_forgotten_or_the_level_is_that_of_one_release():
     turn = TransitionMatrix([[0.0, 1.0], [1.0, 0.0]])
     assert refresh_interval(Adversary(turn, turn), 1.0, 5.0) is None

@@ -28,6 +28,7 @@ def together(adversary, epsilons, n_epochs):
     return temporal_leakage(adversary, np.tile(epsilons, n_epochs)).worst
 
 
+@pytest.mark.long
 def test_independent_states_do_not_leak_across_epochs():
     assert leakage_of_epochs(known(np.full((3, 3), 1 / 3)), EPSILONS) == pytest.approx(0.4)
 
@@ -92,6 +93,7 @@ def test_promise_of_several_people_is_that_of_the_worst():
     assert leakage_of_epochs(few, EPSILONS) == leakage_of_epochs(few[1], EPSILONS)
 
 
+@pytest.mark.long
 def test_promise_of_a_longer_memory_bounds_many_epochs():
     """The next state is mostly the one before the last: outputs at every other step are about one of two separate chains."""
     back = 0.97

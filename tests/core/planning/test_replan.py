@@ -133,6 +133,7 @@ def test_general_solver_finds_no_better_remaining_plan(bound, alpha, spent):
     assert error(new) <= min(found) * (1 + 1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_less_spent_leaves_more_budget(bound):
     planned = plan_budget(ADVERSARY, alpha=1.0, horizon=8, accounting=method_of(bound)).epsilons
@@ -141,6 +142,7 @@ def test_less_spent_leaves_more_budget(bound):
     assert less[3] > planned[3] * 1.05
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_nothing_spent_yet_gives_the_optimal_plan(bound):
     new = replan(started(ADVERSARY, 1.0, 7, [], bound))
@@ -148,6 +150,7 @@ def test_nothing_spent_yet_gives_the_optimal_plan(bound):
     assert new.epsilons == pytest.approx(planned.epsilons, rel=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("horizon", [2, 3, 5])
 @pytest.mark.parametrize("both", [True, False])
 @pytest.mark.parametrize("bound", BOUNDS)
@@ -161,6 +164,7 @@ def test_time_varying_matrices(bound, horizon, both):
         accountant.spend(new.epsilons[steps:])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_incoming_leakage_counts_without_outgoing_leakage(bound):
     """The transition into the first step to come carries leakage, those after it carry none."""
@@ -221,6 +225,7 @@ def test_exact_remaining_plan_satisfies_the_level_with_less_noise():
     assert weighted.leakage.worst <= 1.0
 
 
+@pytest.mark.long
 def test_remaining_plan_after_an_exhausted_first_step():
     accountant = TemporalAccountant(Adversary(backward=MATRIX), alpha=1.0, horizon=6)
     accountant.spend(accountant.remaining())

@@ -15,6 +15,7 @@ BOTH = Adversary(WALK, WALK)
 TOO_MUCH = (0.0, 1e-15, 1e-13, 1e-11, 1e-8, 1e-3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bound", ["exact", "paper"])
 @pytest.mark.parametrize("excess", TOO_MUCH)
 def test_budgets_of_a_finite_horizon_are_reduced_minimally_below_alpha(bound, excess):
@@ -40,6 +41,7 @@ def test_budget_of_an_infinite_horizon_is_reduced_minimally_below_alpha(excess):
     assert plan.epsilons[0] >= 0.2 * (1.0 - 4.0 * excess - 1e-8)
 
 
+@pytest.mark.long
 def test_budgets_far_above_the_level_are_refused():
     with pytest.raises(PlanError):
         plan_within_level(Request.checked(BOTH, 0.1, 3), np.array([0.5, 0.5, 0.5]), "optimal")

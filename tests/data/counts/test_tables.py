@@ -27,6 +27,7 @@ from temporaldp.publish.release import release_snapshots
 WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 
 
+@pytest.mark.long
 def test_noise_of_a_clamped_sum_covers_its_range():
     mechanism = ClampedSum(lower=-1.0, upper=3.0, n_people=4)
     numbers = [0.5, 2.0, 99.0, -7.0]  # clamped: 0.5 + 2 + 3 - 1

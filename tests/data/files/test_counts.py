@@ -122,6 +122,7 @@ def test_missing_tables_are_requested():
             asked()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_a_condition_on_the_rows_of_a_file(suffix, tmp_path):
     table = pd.DataFrame(
@@ -206,6 +207,7 @@ def test_pickled_traces_need_no_file(tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_copies_of_the_sample_are_the_same():
     sample = sleep_sample()
     for same in (pickle.loads(pickle.dumps(sample)), copy.deepcopy(sample), copy.copy(sample)):

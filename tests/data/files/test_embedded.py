@@ -284,6 +284,7 @@ def test_damaged_parquet_file_is_refused(tmp_path):
     assert temporary() == before
 
 
+@pytest.mark.long
 def test_full_disk_while_spilling_is_reported(tmp_path, monkeypatch):
     spill, path = tmp_path / "spill", tmp_path / "t.seq"
     spill.mkdir()
@@ -328,6 +329,7 @@ def test_stopped_process_leaves_no_temporary_files(tmp_path):
     assert not list((tmp_path / "spilled").iterdir())
 
 
+@pytest.mark.long
 def test_leftovers_of_a_killed_process_are_removed_by_the_next(tmp_path):
     """Folders of processes that still read are kept."""
     path = write(tmp_path, a="1,0,a\n1,1,b\n") / "a.csv"

@@ -102,6 +102,7 @@ def test_a_day_of_23_hours_is_a_day():
     assert found.codes.tolist() == [[0, 1, 0]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fill", ["last", "absent"])
 def test_days_that_the_clock_skipped_are_not_steps(fill):
     """Apia had no 30 December 2011: what happened on the 29th is known when the 31st begins."""
@@ -149,6 +150,7 @@ def test_numeric_times_have_a_grid():
         read_traces(frame, every="5min", fill="last")
 
 
+@pytest.mark.long
 def test_events_of_one_moment_have_an_order_in_every_table():
     duckdb = pytest.importorskip("duckdb")
     rows = [(user, t, state) for user in "pqr" for t in range(4) for state in ("ab" if t % 2 else "ba")]

@@ -78,6 +78,7 @@ def positions(rows):
     return [(user, place[time], state) for user, time, state in rows], lambda t: times[t] - times[t - 1] == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", EVERY)
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_counts_of_random_tables_agree_with_a_loop(kind, shuffled, tmp_path):
@@ -119,6 +120,7 @@ def test_unordered_or_repeated_rows_are_named(kind, tmp_path):
             read_traces(as_frame(twice, kind, tmp_path), sort=sort)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", EVERY)
 def test_all_kinds_of_tables_have_the_same_refusals(kind, tmp_path):
     rows = [("1", 0, "a"), ("1", 1, "b"), ("2", 0, "c"), ("2", 1, "")]
@@ -214,6 +216,7 @@ def test_wide_frames():
         read_traces(wide)
 
 
+@pytest.mark.long
 def test_estimators_accept_tables(tmp_path):
     rows = random_rows(1, shuffled=False)
     expected = next(estimate_adversaries(read_traces(as_frame(rows, "csv", tmp_path)), prior=1.0))

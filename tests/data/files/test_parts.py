@@ -93,6 +93,7 @@ def test_files_that_are_each_ordered_by_people(tmp_path):
     assert tables_of(found) == (histogram, transitions, {name: of_user[name] for name in found.users})
 
 
+@pytest.mark.long
 def test_wide_tables_in_parts(tmp_path):
     """Users are in the order of rows, and the first empty cell of the first column is named."""
     rng = random.Random(7)
@@ -117,6 +118,7 @@ def test_wide_tables_in_parts(tmp_path):
         read_traces(path)
 
 
+@pytest.mark.long
 def test_groups_in_parts(tmp_path):
     rows = people_in_order(3, PADDED)
     regions = {name: "nsw"[k % 3] for k, name in enumerate(PADDED)}

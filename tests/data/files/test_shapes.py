@@ -79,6 +79,7 @@ def cells_of(found):
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("to_end_state", [True, False])
 def test_a_row_of_a_stay_or_trip_is_what_somebody_did_minute_by_minute(seed, to_end_state):
@@ -146,6 +147,7 @@ def test_the_longest_state_of_a_step_is_that_of_most_minutes(seed):
     assert checked > 30
 
 
+@pytest.mark.long
 def test_faulty_intervals_are_refused_and_overlaps_end_where_that_is_asked():
     how = {"user": "who", "time": "began", "end": "ended", "state": "here", "end_state": "there", "every": "1h"}
     backwards = table_of([("a", 100, 50, "x", "y"), ("b", 0, 10, "y", "x")])
@@ -239,6 +241,7 @@ def test_unknown_encodings_are_refused(tmp_path):
         read_traces(tmp_path / "t.csv", encoding="klingon")
 
 
+@pytest.mark.long
 def test_a_mapping_gives_entries_their_states(tmp_path):
     frame = pd.DataFrame(
         [("a", 1, "12"), ("a", 2, "13"), ("b", 1, "14"), ("b", 2, "12")], columns=["user", "time", "state"]
@@ -274,6 +277,7 @@ def test_what_is_missing_may_be_said():
         read_traces(frame, missing=["-1"])
 
 
+@pytest.mark.long
 def test_sequences_may_be_in_cells(tmp_path):
     frame = pd.DataFrame({"record": ["b", "a"], "note": ["p", "q"], "stages": ["0 0 1 -1", "['1', '1', '0']"]})
     for table in places_of(frame, tmp_path):
@@ -309,6 +313,7 @@ def test_a_mapping_that_exchanges_names_holds_also_where_the_states_are_known():
         assert cells_of(found) == {("a", "0"): "2", ("a", "1"): "2", ("b", "0"): "2", ("b", "1"): "1"}
 
 
+@pytest.mark.long
 def test_a_row_without_a_state_ends_the_state_before():
     """A discharged patient does not stay in the ward; without a state of absence, such a row is refused."""
     rows = [("a", 0, "x"), ("a", 2, ""), ("b", 0, "y"), ("b", 9, "y")]
@@ -323,6 +328,7 @@ def test_a_row_without_a_state_ends_the_state_before():
     assert states_of("a", frame_of(*first), **how | {"fill_limit": None, "absent": "gone"}) == "gggggxxxxx"
 
 
+@pytest.mark.long
 def test_a_sequence_that_is_missing_is_no_person_less(tmp_path):
     frame = pd.DataFrame({"user": ["a", "b", "c"], "state": ["x y", None, "y x"]})
     for table in places_of(frame, tmp_path):
@@ -340,6 +346,7 @@ def test_after_the_first_state_of_a_step_the_last_one_is_kept():
         read_traces(frame_of(("a", 0, "x"), ("a", None, "y"), ("b", 0, "y")), ties="first")
 
 
+@pytest.mark.long
 def test_the_longest_state_is_measured_in_elapsed_time_and_of_equal_ones_the_last_counts():
     rows = [("a", "2024-10-26T22:00Z", "y"), ("a", "2024-10-27T00:30Z", "x"), ("a", "2024-10-27T13:10Z", "y")]
     frame = frame_of(*rows, ("b", "2024-10-26T22:00Z", "x"), ("b", "2024-10-28T23:00Z", "y"))
@@ -355,6 +362,7 @@ def test_the_longest_state_is_measured_in_elapsed_time_and_of_equal_ones_the_las
         read_traces(frame, every="1d", fill="absent", ties="longest")
 
 
+@pytest.mark.long
 def test_limits_leave_known_intervals_whole_and_ends_need_their_state():
     rows = [("a", 10, "x", 18, "y"), ("b", 10, "y", None, "x"), ("b", 24, "x", 25, "y")]
     how = {"end": "end", "every": "1", "end_state": "then"}
@@ -394,6 +402,7 @@ def test_damaged_archives_and_encodings_are_refused(tmp_path, encoding):
         read_traces(tmp_path / "t.csv.gz", encoding=encoding)
 
 
+@pytest.mark.long
 def test_a_state_beyond_its_limit_is_not_the_longest_of_a_later_step():
     rows = [("a", 0.5, "x"), ("a", 5.8, "y"), ("b", 0.2, "x"), ("b", 7, "x")]
     how = {"every": "1", "fill": "last", "ties": "longest", "fill_limit": "1"}

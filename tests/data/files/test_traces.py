@@ -30,6 +30,7 @@ def read(folder, name, content, **options):
     return read_traces(write(folder, name, content), **options)
 
 
+@pytest.mark.long
 def test_all_layouts_and_formats_agree(tmp_path):
     table = pa.table({"user": [1, 1, 1, 2, 2, 2], "time": [0, 1, 2] * 2, "state": list("abbbab")})
     parquet.write_table(table, tmp_path / "long.parquet")
@@ -130,6 +131,7 @@ def test_gaps_are_kept_as_gaps(tmp_path):
     assert wide.codes.tolist() == [[0, -1, 1], [1, 0, -1]]
 
 
+@pytest.mark.long
 def test_time_columns_of_wide_tables_have_gaps(tmp_path):
     header = "user,2024-01-01,2024-01-02,2024-01-03,2024-01-09,2024-01-10"
     data = read(tmp_path, "w.csv", f"{header}\n1,a,b,a,b,a\n")
@@ -159,6 +161,7 @@ def test_length_of_a_step_is_inferred(tmp_path, times, step):
     assert read(tmp_path, "w.csv", f"user,{times[0]},{times[1]}\n1,a,b\n").step == step
 
 
+@pytest.mark.long
 def test_unsorted_rows_require_sort(tmp_path):
     shuffled = "user,time,state\n1,1,b\n1,0,a\n1,2,b\n"
     with pytest.raises(TraceError, match=r"user '1' has '0' \(data row 2\) after '1' \(data row 1\).*traces.sort=true"):
@@ -399,6 +402,7 @@ def test_a_name_that_is_not_utf_8_is_the_problem(tmp_path):
             read_traces(source)
 
 
+@pytest.mark.long
 def test_the_bundled_sample():
     sample = load_sample()
     assert (sample.n_users, sample.n_times, sample.states) == (151, 47, ("W", "R", "N1", "N2", "N3"))

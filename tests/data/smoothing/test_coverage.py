@@ -71,6 +71,7 @@ def simulated(rng, chain, believed, n_people, repetitions):
         yield counts, believed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("noise", "scale", "best"), [("laplace", 20.0, 0.3), ("laplace", 2.0, 0.85), ("gaussian", 13.0, 0.4)]
 )
@@ -81,6 +82,7 @@ def test_coverage_on_real_data_split_into_history_and_protected_half(noise, scal
     assert 0.93 <= inside <= 0.985
 
 
+@pytest.mark.long
 def test_coverage_measure_detects_narrow_intervals():
     rng = np.random.default_rng(10)
     _, inside = measured(halves(rng, 6), "laplace", 4.0, widths=1.0 / 1.5, rng=rng)

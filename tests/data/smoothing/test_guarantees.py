@@ -28,6 +28,7 @@ ADVERSARY = Adversary(CHAIN, CHAIN)
 KNOWN = PublicCorrelation(CHAIN, provenance="a test")
 
 
+@pytest.mark.long
 def test_every_plan_satisfies_its_level():
     found = compare_guarantees(ADVERSARY, alphas=[0.3, 1.0], horizon=12, windows=[4], n_people=300, correlation=KNOWN)
     assert [row.alpha for row in found.rows] == [0.3] * 8 + [1.0] * 8
@@ -42,6 +43,7 @@ def test_every_plan_satisfies_its_level():
             assert row.plan.epsilons[0] == pytest.approx(row.alpha / width)
 
 
+@pytest.mark.long
 def test_the_figures_of_the_bundled_sample():
     """Noise on a count at level 1, as a publisher measured it on this sample; within 3 %."""
     sample = load_sample()
@@ -56,6 +58,7 @@ def test_the_figures_of_the_bundled_sample():
     assert found.advised.name == "temporal level, pure"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("stay", "steps", "expected"),
     [
@@ -97,6 +100,7 @@ def test_with_a_delta_of_zero_each_guarantee_has_one_row():
     assert [(str(row.guarantee), row.delta) for row in found.rows] == [("temporal", 0.0), ("user", 0.0), ("event", 0.0)]
 
 
+@pytest.mark.long
 def test_the_level_is_where_the_error_is_reached():
     terms = {"horizon": 12, "n_people": 300}
     released = level_for_error(5.0, ADVERSARY, **terms)

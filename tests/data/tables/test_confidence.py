@@ -242,6 +242,7 @@ def test_quantiles_of_the_sample_lie_between_the_estimate_and_the_bound():
         assert np.quantile(draws, 0.05) < estimate < np.quantile(draws, 0.95) < guarantee
 
 
+@pytest.mark.long
 def test_single_epsilon_applies_to_every_step():
     data = sleep_sample()
     for draw in (leakage_posterior, leakage_bootstrap):

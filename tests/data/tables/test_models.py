@@ -34,6 +34,7 @@ def test_leakage_is_the_largest_of_all_models_with_a_row_for_each():
     assert models["dwell times"] == estimate_dwell_times(few_people()).adversary
 
 
+@pytest.mark.long
 def test_a_plan_satisfies_the_level_for_every_model_and_an_accountant_admits_it():
     models = estimate_models(few_people(), NAMES[:3])
     plan = plan_budget(models, 1.0, horizon=6)
@@ -45,6 +46,7 @@ def test_a_plan_satisfies_the_level_for_every_model_and_an_accountant_admits_it(
     assert accountant.total() <= 1.0
 
 
+@pytest.mark.long
 def test_the_model_of_a_person_is_that_of_the_share_whom_others_do_not_exceed():
     data = few_people(n_times=30)
     own = [temporal_leakage(one, [0.1] * 30).worst for one in own_correlations(data)]

@@ -235,6 +235,7 @@ def ids(seeds):
     return f"seeds {seeds[0]} to {seeds[-1]}" if isinstance(seeds, range) else seeds.__name__
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", SEEDS, ids=ids)
 @pytest.mark.parametrize("family", FAMILIES, ids=ids)
 def test_no_mechanism_leaks_more_than_the_bound_by_its_event_level(family, seeds):

@@ -104,6 +104,7 @@ def test_bound_covers_the_leakage_summed_over_all_paths():
     assert np.median(ratios) < 2.5, np.median(ratios)
 
 
+@pytest.mark.long
 def test_moves_long_ago_count_where_the_longest_difference_cancels():
     """Noise that is small at steps 1 to 20 alone; states differ by at least as much as the last move among them shows."""
     stay, weights = 0.999, np.where(np.isin(np.arange(120), range(1, 21)), 1.0, 1e-3)
@@ -200,6 +201,7 @@ def test_errors_at_one_event_level_are_those_of_the_theory():
     assert rms[0] / rms[2] == pytest.approx(2.6, abs=0.05)
 
 
+@pytest.mark.long
 def test_a_common_scale_of_matrix_and_noise_changes_nothing():
     expected = leakage(STICKY, MatrixMechanism.tree(4, gaussian(2.0)), 1e-3).temporal
     for scale in (1e-40, 1e40):
@@ -212,6 +214,7 @@ def test_a_common_scale_of_matrix_and_noise_changes_nothing():
     assert math.isinf(leakage(STICKY, MatrixMechanism(np.eye(4) * 1e10, gaussian(1e-40)), 1e-3).worst)
 
 
+@pytest.mark.long
 def test_independent_noise_has_the_smaller_of_both_bounds():
     mechanism = MatrixMechanism.independent(8, gaussian(4.0))
     curves = tdp.temporal_leakage(

@@ -70,6 +70,7 @@ def test_leakage_of_each_person_equals_that_of_the_person_alone(horizon, bound):
     assert (np.diff(found.leakage) <= 0).all()
 
 
+@pytest.mark.long
 def test_periodic_correlations_are_accepted_and_intervals_refused():
     day, night = TransitionMatrix([[0.6, 0.4], [0.4, 0.6]]), TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
     clock = Periodic((day, night))

@@ -77,6 +77,7 @@ def test_worse_end_of_the_range_bounds_all_stationary_two_state_chains(load, rng
     assert worst == card.over_time[-1]
 
 
+@pytest.mark.long
 def test_states_that_never_or_always_change_leak_without_bound(load):
     card = load().card(stays=(0.0, 1.0))
     assert card.over_time[0] == card.over_time[-1] == math.inf
@@ -186,6 +187,7 @@ def binary_releases(matrix, epsilon, delta, horizon):
     return high
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "epsilon"),
     [

@@ -60,6 +60,7 @@ def test_wide_table(tmp_path):
     assert read_again.histogram().tolist() == read_traces(SAMPLE).histogram().tolist()
 
 
+@pytest.mark.long
 def test_states_per_step_with_column_names(tmp_path):
     rows = [f"p{user};2024-01-01 {t:02d}:00;{'ab'[(t + user) % 2]}" for user in range(3) for t in range(5)]
     (tmp_path / "t.csv").write_text("\n".join(["patient;measured_at_time;stage", *rows]) + "\n")
@@ -71,6 +72,7 @@ def test_states_per_step_with_column_names(tmp_path):
     assert "One state per user and step of 1h." in (tmp_path / "temporaldp.toml").read_text()
 
 
+@pytest.mark.long
 def test_states_of_the_protected_table_are_public_only_if_confirmed(tmp_path):
     (tmp_path / "t.csv").write_text("user,time,state\n1,0,a\n1,1,b\n2,0,b\n2,1,a\n")
     found, asked = proposed(tmp_path, "t.csv")
@@ -92,6 +94,7 @@ def events(tmp_path, name="t.csv"):
     (tmp_path / name).write_text("\n".join(["user,time,state", *rows]) + "\n")
 
 
+@pytest.mark.long
 def test_events_are_put_on_a_grid_and_asked_about(tmp_path):
     events(tmp_path)
     found, asked = proposed(tmp_path, "t.csv")
@@ -113,6 +116,7 @@ def test_the_history_of_events_may_be_events_or_wide(tmp_path):
     assert found["history"] == {"path": "past.csv", "layout": "wide"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("minutes", "every"),
     [
@@ -152,6 +156,7 @@ def test_nothing_depends_on_threads_or_on_the_order_in_which_they_end(tmp_path, 
     assert len(everything) == 1
 
 
+@pytest.mark.long
 def test_what_a_history_lacks_is_asked_about(tmp_path):
     (tmp_path / "t.csv").write_text("user,time,state\n1,2024-01-01,a\n1,2024-01-02,b\n2,2024-01-01,b\n2,2024-01-02,c\n")
     (tmp_path / "past.csv").write_text("user,time,state\n1,0,a\n1,1,b\n2,0,b\n2,1,a\n")
@@ -159,6 +164,7 @@ def test_what_a_history_lacks_is_asked_about(tmp_path):
     assert "the history is never in 'c'" in asked and "one step is 86400 seconds, but 1 in the history" in asked
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("states", [False, True])
 def test_suggested_absent_state_protects_absence(tmp_path, states):
     rows = "user,time,state\n1,0,a\n1,1,b\n1,2,b\n2,0,a\n2,2,b\n"
@@ -172,6 +178,7 @@ def test_suggested_absent_state_protects_absence(tmp_path, states):
     assert found.states == ("a", "b", "away")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("content", "asked"),
     [
@@ -222,6 +229,7 @@ def test_decisions_of_the_owner_are_requested(content, asked, tmp_path):
     assert asked in proposed(tmp_path, "t.csv")[1]
 
 
+@pytest.mark.long
 def test_columns_of_both_ends_of_trips_are_a_pair_and_answers_keep_the_others(tmp_path):
     rows = [
         f"m{k % 4},1,2024-01-{k // 4 + 1:02} 0{k % 4}:00,2024-01-{k // 4 + 1:02} 0{k % 4}:30,{k % 3 + 1},{(k + 1) % 3 + 1}"
@@ -246,6 +254,7 @@ def test_a_wrong_year_is_asked_about_before_a_grid_is_made(tmp_path):
     assert "a row has the time 1921-01-03, but 98 % of all are from 2024-01-01 to 2024-01-28" in found.questions[-1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("content", "asked"),
     [
@@ -279,6 +288,7 @@ def test_names_of_columns_with_control_characters_are_refused(tmp_path):
     assert "line breaks or control characters" in " ".join(refused("init", "t.csv", cwd=tmp_path).split())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("output", [[], ["-o", "other file.toml"]])
 def test_printed_advice_works(tmp_path, output):
     for name in ("t.csv", "past.csv"):
@@ -328,6 +338,7 @@ def test_from_the_table_of_an_agency_to_a_report_in_four_commands(tmp_path):
     assert load_released(tmp_path / "published.csv").counts.tolist() == released.counts.tolist()
 
 
+@pytest.mark.long
 def test_a_running_daily_table_is_compared_with_a_year_of_days(tmp_path):
     """`init` and `plan` give the same advice, and the year is 366 days long."""
     rng, today = np.random.default_rng(0), datetime.now(UTC).date()
@@ -348,6 +359,7 @@ def test_a_running_daily_table_is_compared_with_a_year_of_days(tmp_path):
     assert year[0.0] == pytest.approx(2.0 * odds / (1.0 - odds**2), rel=1e-9)
 
 
+@pytest.mark.long
 def test_amounts_of_money_are_no_people(tmp_path):
     """Nearly every row has another one; the column of people is found by its name, or because its entries repeat."""
     rng = np.random.default_rng(0)
@@ -366,6 +378,7 @@ def test_amounts_of_money_are_no_people(tmp_path):
         assert "One state per user and step of 1 months." in (tmp_path / "temporaldp.toml").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "days",
     [
@@ -390,6 +403,7 @@ def test_one_day_of_each_month_is_a_step_of_a_month(days, tmp_path):
     assert load_released(tmp_path / "out.csv").times == tuple(days)
 
 
+@pytest.mark.long
 def test_what_is_given_for_a_history_is_written_and_a_stream_has_no_horizon(tmp_path):
     """A condition on rows is not taken over from the protected table, also where it is the same."""
     for name, day in (("t", 8), ("past", 1)):
@@ -405,6 +419,7 @@ def test_what_is_given_for_a_history_is_written_and_a_stream_has_no_horizon(tmp_
     assert gather(read_settings(tmp_path / "temporaldp.toml")).states == ("a", "b")
 
 
+@pytest.mark.long
 def test_codes_below_zero_are_asked_about_and_groups_are_named(tmp_path):
     rows = [f"h{k},{'ns'[k % 2]},{k % 3 + 1},{-9 if k % 5 == 0 else 2},{k % 2 + 1}" for k in range(20)]
     (tmp_path / "panel.csv").write_text("\n".join(["id,region,wave 1,wave 2,wave 3", *rows]) + "\n")
@@ -414,6 +429,7 @@ def test_codes_below_zero_are_asked_about_and_groups_are_named(tmp_path):
     assert "Then --set traces.missing=-9 --set traces.gaps=true" in " ".join(asked.split())
 
 
+@pytest.mark.long
 def test_a_guarantee_that_is_given_is_written_beside_other_advice(tmp_path):
     rng = np.random.default_rng(0)
     rows = [f"{who},{day},{'ab'[int(rng.random() < 0.5)]}" for who in range(40) for day in range(6)]

@@ -48,6 +48,7 @@ def project(tmp_path):
     return tmp_path
 
 
+@pytest.mark.long
 def test_the_models_of_a_file_are_those_that_python_estimates(project):
     inputs = gather(read_settings(project / "temporaldp.toml"))
     history = Trajectories(alternating(seed=1), states=["in", "out"])
@@ -59,6 +60,7 @@ def test_the_models_of_a_file_are_those_that_python_estimates(project):
     assert inputs.states == ("in", "out")
 
 
+@pytest.mark.long
 def test_an_audit_has_a_row_for_each_model_and_names_them(project):
     told = json.loads(temporaldp("audit", "--json", cwd=project).stdout)
     assert [row["model"] for row in told["models"]] == MODELS.split(",")
@@ -71,6 +73,7 @@ def test_an_audit_has_a_row_for_each_model_and_names_them(project):
     assert "the most predictable 5 % of people" in shown and "anything: user level" in shown
 
 
+@pytest.mark.long
 def test_a_plan_and_a_release_satisfy_the_level_for_every_model(project):
     planned = temporaldp("plan", "-o", "plan.json", cwd=project)
     assert "temporal level, for observers who know how these people move" in " ".join(planned.stdout.split())
@@ -113,6 +116,7 @@ def test_a_stream_keeps_its_models_in_its_ledger(project):
     assert "<td>second order</td>" in (project / "r.html").read_text()
 
 
+@pytest.mark.long
 def test_a_plan_for_fewer_models_is_refused(project):
     planned = temporaldp("plan", "-o", "plan.json", "--set", "correlation.models=first order", cwd=project)
     assert planned.returncode == 0, planned.stderr
@@ -139,6 +143,7 @@ def test_a_report_after_an_adoption_names_no_model_that_some_steps_do_not_have(p
     assert "(first order, per person)" not in (project / "r.html").read_text()
 
 
+@pytest.mark.long
 def test_an_attack_on_a_release_for_several_models_is_by_first_order(project):
     assert temporaldp("release", cwd=project).returncode == 0
     attacked = temporaldp("attack", "--released", "out.csv", "--set", "study.repeats=5", cwd=project)
@@ -153,6 +158,7 @@ def test_a_chain_with_a_longer_memory_is_the_same_after_it_was_written():
     assert again.chain == known.chain
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -172,6 +178,7 @@ def test_contradictions_are_refused(project, given, message):
     assert message in refused("audit", "now.csv", "--history", "past.csv", "--epsilon", "0.1", *known, cwd=project)
 
 
+@pytest.mark.long
 def test_init_writes_the_models_that_the_history_prefers_and_why(tmp_path):
     write(tmp_path / "past.csv", alternating(200, 12, seed=1))
     write(tmp_path / "now.csv", alternating(200, 12, seed=2))
@@ -184,6 +191,7 @@ def test_init_writes_the_models_that_the_history_prefers_and_why(tmp_path):
     assert f"# First order is rejected for second order (G = {order.statistic:.0f} of 2 degrees" in text
 
 
+@pytest.mark.long
 def test_a_model_that_is_left_out_is_named_wherever_the_guarantee_is(tmp_path, monkeypatch):
     """`init` leaves out models whose leakage takes minutes: of 12 zones and hundreds of steps, here of none at all."""
     history = Trajectories(alternating(200, 12, seed=1), states=["in", "out"])
@@ -224,6 +232,7 @@ def test_first_order_people_are_of_first_order_at_a_confidence_and_few_data_are_
     assert any("Too few data for second order" in one for one in few.reasons)
 
 
+@pytest.mark.long
 def test_samples_at_a_confidence_leak_at_least_as_much_as_the_estimate():
     history = Trajectories(alternating(), states=["in", "out"])
     plain, some, most = (
@@ -233,6 +242,7 @@ def test_samples_at_a_confidence_leak_at_least_as_much_as_the_estimate():
     assert plain.worst <= some.worst <= most.worst and (plain.temporal < most.temporal).all()
 
 
+@pytest.mark.long
 def test_observers_who_know_one_direction_of_time_are_named_wherever_the_guarantee_is(tmp_path):
     """Less leaks to them than to all who know how people move."""
     (tmp_path / "chain.csv").write_text("state,in,out\nin,0.9,0.1\nout,0.2,0.8\n")

@@ -69,6 +69,7 @@ def test_two_commands_lead_to_counts_that_somebody_would_use(name, tmp_path, mon
     assert told["is_satisfied"] and told["worst_leakage"] <= 1.0
 
 
+@pytest.mark.long
 def test_a_release_that_the_user_level_beats_says_so(tmp_path):
     """Budgets for an infinite horizon under a chain that hardly moves, for five steps only."""
     (tmp_path / "chain.csv").write_text("state,a,b\na,0.99,0.01\nb,0.01,0.99\n")

@@ -64,6 +64,7 @@ alpha = 1
     return written(folder, f"{sections}{settings}\n")
 
 
+@pytest.mark.long
 def test_a_release_of_a_project_continues_its_ledger(tmp_path):
     rows = [f"{user},{t},{'ab'[(t + user * t // 2) % 2]}" for user in range(40) for t in range(6)]
     project = tdp.Project.load(release_of(rows, tmp_path, 'ledger = "r.db"\noutput = "out.csv"'))
@@ -81,6 +82,7 @@ def test_a_release_of_a_project_continues_its_ledger(tmp_path):
         assert len(ledger.events) == noted
 
 
+@pytest.mark.long
 def test_release_writes_estimates(tmp_path):
     rows = [f"u{u},{t},{s}" for u, states in enumerate(("abbaab", "bbaabb", "aabbab")) for t, s in enumerate(states)]
     for level, place in (("ledger", "r.db"), ("plan", "plan.json")):
@@ -92,6 +94,7 @@ def test_release_writes_estimates(tmp_path):
         assert head.startswith("time,state,estimate,low,high,noisy") and len(lines) == 12, level
 
 
+@pytest.mark.long
 def test_a_release_by_noise_of_a_plan_reads_each_table_once(tmp_path, monkeypatch):
     rows = [f"{user},{t},{'ab'[(t + user * t // 2) % 2]}" for user in range(40) for t in range(6)]
     file = release_of(rows, tmp_path, "output = 'out.csv'\nledger = 'r.db'\nestimates = 'smoothed'")
@@ -101,6 +104,7 @@ def test_a_release_by_noise_of_a_plan_reads_each_table_once(tmp_path, monkeypatc
     assert sorted(names) == ["now.csv", "past.csv"] and released.counts.shape == (6, 2)
 
 
+@pytest.mark.long
 def test_project_releases_a_table_of_a_shared_account(tmp_path):
     rows = [f"{user},{t},{'ab'[(t + user) % 2]}" for user in range(20) for t in range(3)]
     (tmp_path / "now.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
@@ -132,6 +136,7 @@ def test_project_releases_a_table_of_a_shared_account(tmp_path):
             tdp.Project.load(file, [f"release.{wrong}"]).release()
 
 
+@pytest.mark.long
 def test_a_release_by_a_plan_alone_refuses_settings_that_need_a_ledger(tmp_path):
     project = tdp.Project.load(written(tmp_path, COMPLETE))
     tdp.save_plan(project.plan(), tmp_path / "plan.json")
@@ -338,6 +343,7 @@ def test_unknown_option_that_is_a_setting_suggests_set(tmp_path):
     assert "--horizon" in refused("audit", SAMPLE, "--horizn", "3", cwd=tmp_path)
 
 
+@pytest.mark.long
 def test_the_schema_accepts_what_the_model_accepts(tmp_path):
     import tomllib
 
@@ -378,6 +384,7 @@ def test_an_output_of_a_plan_is_drawn_once(tmp_path):
     assert (tmp_path / "out.csv").read_text() == published
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("history", ["d/*.csv", "d", "d/../d/one.csv"])
 def test_traces_used_as_history_are_protected_under_any_path(history, tmp_path):
     (tmp_path / "d").mkdir()
@@ -393,6 +400,7 @@ def test_traces_used_as_history_are_protected_under_any_path(history, tmp_path):
     assert hidden.encode() not in (tmp_path / "r.db").read_bytes()
 
 
+@pytest.mark.long
 def test_an_older_export_of_the_protected_table_is_no_public_history():
     """A few entries were corrected since."""
     codes = np.random.default_rng(0).integers(3, size=(30, 100))
@@ -424,6 +432,7 @@ ANN_TO_ZOE = [f"p{k}" for k in range(12)]
 OTHERS = [f"q{k}" for k in range(12)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("history", "said", "is_protected"),
     [
@@ -488,6 +497,7 @@ def test_the_people_and_times_of_a_history_are_compared_with_the_protected_ones(
     assert (without.shared, without.trajectories) == (found.shared, None)
 
 
+@pytest.mark.long
 def test_a_ledger_goes_on_while_its_traces_leave_the_history_behind(tmp_path):
     """A history that shares rows with the first traces smooths nothing, and the ledger has no filter; later traces do not."""
 
@@ -519,6 +529,7 @@ def test_a_part_of_one_table_may_be_the_history_of_another_part(tmp_path):
         assert (project.inputs().provenance.source == "protected") == is_protected
 
 
+@pytest.mark.long
 def test_phase_that_cannot_be_computed_is_requested(tmp_path):
     """Naive times of a history and zoned times of the data: at phase 0, a release of phase 14 exceeded its level."""
     times = [f"2024-04-{day:02d}T{hour:02d}:00" for day in (1, 2, 3) for hour in range(24)]
@@ -547,6 +558,7 @@ def test_a_state_that_the_correlation_does_not_cover_is_refused(tmp_path):
             tdp.Project.load(file, states).release()
 
 
+@pytest.mark.long
 def test_a_hard_link_to_the_traces_and_settings_without_them_are_protected_too(tmp_path):
     rows = [f"{user},{t},{'ab'[(t * user) % 2]}" for user in range(20) for t in range(6)]
     (tmp_path / "now.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")

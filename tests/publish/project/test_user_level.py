@@ -26,6 +26,7 @@ def words(text):
     return " ".join(text.split())
 
 
+@pytest.mark.long
 def test_rows_that_come_late_change_no_estimate(tmp_path):
     """They change the total of steps that were published."""
     asked = ["release", "now.csv", *USER, "--ledger", "r.db", "-o", "out.csv", "--overwrite"]
@@ -40,6 +41,7 @@ def test_rows_that_come_late_change_no_estimate(tmp_path):
     assert tdp.load_released(tmp_path / "out.csv").estimates.counts[2].sum() == pytest.approx(3007, rel=1e-3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("more", "is_warned"),
     [
@@ -63,6 +65,7 @@ def test_states_that_a_protected_table_determined_are_warned_of(tmp_path, more, 
     assert told == is_warned == ("the list of states was taken" in words((tmp_path / "out.md").read_text().lower()))
 
 
+@pytest.mark.long
 def test_no_hash_of_a_history_that_is_the_protected_table_is_kept(tmp_path):
     """A user level needs no history, so it is not compared, or the comparison leaves it out."""
     table(tmp_path / "now.csv", 30, 4)
@@ -84,6 +87,7 @@ def test_the_user_level_counts_what_was_learned_for_estimates():
     assert "and the learned correlation: at most 0.8 nats" in guarantee_with_odds(released, known, learnt)
 
 
+@pytest.mark.long
 def test_counts_that_were_drawn_are_written_where_estimates_fail(tmp_path):
     """Rows that arrive late change the public total of a step that was released: no estimate fits both."""
     asked = ["release", "now.csv", *USER, "--ledger", "r.db", "-o", "out.csv"]
@@ -99,6 +103,7 @@ def test_counts_that_were_drawn_are_written_where_estimates_fail(tmp_path):
     assert "read this" not in (tmp_path / "out.md").read_text()
 
 
+@pytest.mark.long
 def test_new_people_are_not_visible_where_absence_is_a_state(tmp_path):
     """All counts of a step add up to a public number of people, also when new people come."""
     days = [f"2026-01-0{day}" for day in range(1, 5)]
@@ -145,6 +150,7 @@ def test_a_report_on_a_plan_of_the_user_level_reads_no_traces(tmp_path):
     assert "temporal privacy leakage of a step" not in page
 
 
+@pytest.mark.long
 def test_a_stream_has_the_user_level_of_each_epoch(tmp_path):
     """Published day by day, without an end and without a renewal; what several epochs reveal adds up, and a report says so."""
     days = [f"2026-01-0{day}" for day in range(1, 7)]
@@ -206,6 +212,7 @@ def test_an_account_of_tables_takes_no_other_guarantee(tmp_path):
     assert "guarantee" in words(said)
 
 
+@pytest.mark.long
 def test_another_text_beside_the_output_is_kept_and_moments_are_explained(tmp_path):
     rows = [f"p{user},2026-01-0{day} 08:30,{'ab'[(day + user) % 2]}" for user in range(30) for day in range(1, 5)]
     (tmp_path / "now.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
@@ -230,6 +237,7 @@ def test_another_text_beside_the_output_is_kept_and_moments_are_explained(tmp_pa
     assert "A date is its first moment, 0:00" in words((tmp_path / "out.md").read_text())
 
 
+@pytest.mark.long
 def test_a_lost_ledger_is_missed_also_where_the_output_cannot_be_read(tmp_path):
     """A spreadsheet saved it in its own way, and the release was moved to another machine."""
     asked = ["release", "now.csv", *USER, "--ledger", "r.db", "-o", "out.csv", "--overwrite"]

@@ -40,6 +40,7 @@ def varying(changes, epsilons):
     return temporal_leakage(Adversary(backward, forward), epsilons).worst
 
 
+@pytest.mark.long
 def test_release_continues_with_the_adopted_correlation(place):
     with opened(place) as stream:
         for time in range(4):
@@ -63,6 +64,7 @@ def test_release_continues_with_the_adopted_correlation(place):
             assert ledger[n - 1].leakage == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.long
 def test_open_release_applies_an_adoption_of_another_process(place):
     with opened(place) as stream, opened(place) as other:
         stream.release([70, 30], time=0)

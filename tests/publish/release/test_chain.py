@@ -14,6 +14,7 @@ NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 TEXTS = st.none() | st.text()
 
 
+@pytest.mark.long
 @given(st.integers(0, 10**9), st.text(), NUMBERS, NUMBERS, st.none() | NUMBERS, st.booleans(), TEXTS, TEXTS, TEXTS)
 def test_a_row_is_signed_as_canonical_json(step, time, parameter, epsilon, leakage, last, output, digest, key):
     row = LedgerRow(step, time, parameter, epsilon, leakage, last, output, digest, key, "hash")

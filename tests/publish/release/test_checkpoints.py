@@ -63,6 +63,7 @@ def told(place, adversary=ADVERSARY):
         ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_release_resumes_from_a_checkpoint_with_identical_results(place):
     rng = np.random.default_rng(1)
     with opened(place) as found:
@@ -125,6 +126,7 @@ def test_the_newest_two_are_kept(tmp_path):
     assert len(kept(place, "checkpoint")) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", ["garbage", "smaller", "another ledger's", "an older copy's", "another version's"])
 def test_invalid_checkpoint_is_ignored(change, tmp_path, monkeypatch):
     place, other = tmp_path / "release.db", tmp_path / "other.db"

@@ -41,6 +41,7 @@ def opened(place):
     return ContinualRelease(DiscreteLaplaceHistogram(2), ledger=place, accountant=accountant)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [EVENTS, {"sort": True}])
 @pytest.mark.parametrize("when", ["2024-06-30T12:00", "2024-03-04T12:00"])
 def test_a_row_with_a_wrong_date_stops_the_release_and_the_corrected_table_is_released(how, when, tmp_path):
@@ -61,6 +62,7 @@ def test_a_row_with_a_wrong_date_stops_the_release_and_the_corrected_table_is_re
         assert release_histograms(wrong, release).times == released  # nothing is new
 
 
+@pytest.mark.long
 def test_a_row_far_behind_the_last_few_people_is_found():
     """Trips thin out towards the end of a table: few are left at its last hours, and one is months later."""
     hours = [(u, h) for u in range(PEOPLE) for h in range(72 - u % 50) if (u + h) % 3 == 0]

@@ -50,6 +50,7 @@ def test_each_epoch_satisfies_its_level_and_all_satisfy_the_promise(place):
     assert 1.0 < told[-1] <= promised[0] == renewal.promise < 1.5
 
 
+@pytest.mark.long
 def test_skipped_step_lowers_leakage_and_raises_no_budget(place):
     with opened(place) as release:
         release.skip(time=0)
@@ -80,6 +81,7 @@ def test_renewed_release_resumes_from_a_checkpoint_with_identical_results(tmp_pa
         assert (release.accountant.total(), release.forecast([25])[0].parameter) == before
 
 
+@pytest.mark.long
 def test_promise_is_part_of_the_ledger(tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as release:

@@ -101,6 +101,7 @@ def test_last_step_may_use_the_reserve_and_is_final(place):
         stream.release([70, 30], time=2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["exact", "paper"])
 def test_finite_horizon_is_planned_optimally_and_replanned(name, place):
     with opened(place, horizon=6, accounting=method_of(name)) as stream:
@@ -217,6 +218,7 @@ def test_published_step_cannot_be_skipped(place):
             stream.skip(time=0)
 
 
+@pytest.mark.long
 def test_an_accountant_spent_elsewhere_does_not_touch_the_release(place, tmp_path):
     accountant = TemporalAccountant(ADVERSARY, alpha=1.0)
     one = ContinualRelease(MECHANISM, ledger=place, accountant=accountant)
@@ -337,6 +339,7 @@ def test_no_default_epsilon_without_a_sustainable_budget(place):
             stream.release([70, 30], time=2, epsilon=0.01)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("planned", ["exact", "paper"])
 @pytest.mark.parametrize("horizon", [None, 5])
 def test_an_exact_accountant_follows_a_plan_by_either_method(planned, horizon, tmp_path):
@@ -354,6 +357,7 @@ def test_an_exact_accountant_follows_a_plan_by_either_method(planned, horizon, t
     assert leaked[-1] <= 1.0
 
 
+@pytest.mark.long
 def test_ledger_of_another_method_or_metric_is_refused(place):
     methods = (Exact(), PaperBound(), MetricPrivacy([[0.0, 2.0], [2.0, 0.0]]))
     messages = (
@@ -387,6 +391,7 @@ def test_a_release_for_other_states_than_its_level_is_refused(place):
         assert release.states == ("away", "home", "work")
 
 
+@pytest.mark.long
 def test_a_release_by_a_longer_memory_is_of_the_states_that_it_shows(place):
     chain = of_words([[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]], ["home", "work"])
     plan = plan_budget(chain, alpha=1.0, horizon=3)

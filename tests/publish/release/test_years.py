@@ -18,6 +18,7 @@ from temporaldp.publish.release import export_ledger
 HOURS = 3 * 365 * 24
 
 
+@pytest.mark.long
 def test_recomputed_leakage_agrees_with_the_series():
     """Check the recomputation of this test against the series, with matrices that change."""
     rng = np.random.default_rng(0)

@@ -94,6 +94,7 @@ FIELDS = Publication(
 )
 
 
+@pytest.mark.long
 def test_page_one_answers_an_officer_in_at_most_500_words(released):
     page = first_page(dataclasses.replace(released, publication=FIELDS), title="Sleep", step="5 min")
     assert len(page.split()) <= 500
@@ -123,6 +124,7 @@ def test_settings_of_a_recipe_are_a_project_file():
     assert tomllib.loads(Recipe("temporaldp", settings, {}, ()).project_file) == settings
 
 
+@pytest.mark.long
 def test_what_the_project_file_does_not_say_is_left_out(audited):
     page = first_page(audited)
     assert "Period s00 to s46 (47 steps)" in page
@@ -147,6 +149,7 @@ def test_the_condition_of_the_guarantee_is_that_of_the_adversary(audited):
     assert condition(Adversary(matrix, matrix), several).endswith("(first order, dwell times at 95 %)")
 
 
+@pytest.mark.long
 def test_a_level_that_is_not_satisfied_is_stated_as_it_is(audited):
     page = first_page(dataclasses.replace(audited, held=0.5))
     assert "The level is not satisfied. A suspicion of 50 %" in page
@@ -459,6 +462,7 @@ def test_reasons_name_the_states_and_are_correct(audited):
             assert float(names[0]) == pytest.approx(paper.backward[paper.worst_time] - 0.1, rel=1e-3)
 
 
+@pytest.mark.long
 def test_reasons_without_correlations():
     evidence = Report(
         (Adversary(),), temporal_leakage(Adversary(), [1.0, 1.0]), Provenance("matrices", "Given."), ("a", "b")
@@ -507,6 +511,7 @@ def test_a_release_that_spent_more_than_is_accounted_for_is_refused(released):
         Report(released.adversaries, released.leakage, released.provenance, released.times, released=lavish)
 
 
+@pytest.mark.long
 def test_names_with_formulas_or_missing_glyphs_are_drawn(tmp_path):
     names = ["$\\foo$", "cost $5^$ #", "\u5bb6", "x" * 5000]
     matrix = TransitionMatrix(random_correlation(4, rng=1).dense(), names)
