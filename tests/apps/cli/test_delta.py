@@ -49,6 +49,7 @@ def test_audit_of_gaussian_noise_and_of_any_mechanism_with_an_epsilon(walk):
         "One table alone: a guess between two equally likely states is right with probability at most "
     )
     assert f"({number(found['worst_leakage'], up=True)} nats at delta 0.01, upper bound), about step " in words
+    assert ". All 6: at most " in words and "% by the whole privacy curve (" in words
     assert "No two states are distinguished better" in words and found["accounting"]["pairwise"] is True
     found = json.loads(temporaldp("audit", *walk, "--epsilon", "0.1", "--delta", "1e-2", "--json").stdout)
     pure = json.loads(temporaldp("audit", *walk, "--epsilon", "0.1", "--json").stdout)

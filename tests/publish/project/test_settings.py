@@ -18,7 +18,8 @@ from temporaldp.data.tables.traces import shared_people
 from temporaldp.publish.project import inputs
 from temporaldp.publish.project.document import json_schema, read_settings
 from temporaldp.publish.project.inputs import gather
-from temporaldp.publish.project.release import without_traces
+from temporaldp.publish.project.publishing import publishing
+from temporaldp.publish.project.release import setup_of, without_traces
 from temporaldp.publish.release import SharedRelease
 
 
@@ -513,6 +514,14 @@ def test_a_ledger_goes_on_while_its_traces_leave_the_history_behind(tmp_path):
     written_rows("now.csv", people_at(ANN_TO_ZOE, later))
     second = project.release()
     assert (first.times, second.times) == (tuple(NOW), tuple(later))
+    # Its rows were protected by the first steps: no hash of them is kept, and their warning stays
+    assert (
+        hashlib.sha256((tmp_path / "past.csv").read_bytes()).hexdigest().encode()
+        not in (tmp_path / "r.db").read_bytes()
+    )
+    with publishing(setup_of(project.settings), None) as run:
+        assert not any("protected traces themselves" in one for one in run.setup.warnings)
+        assert any("estimated from the protected traces themselves" in one for one in run.warnings)
     project = tdp.Project.load(tmp_path / "temporaldp.toml", [f"release.ledger={tmp_path / 'other.db'}"])
     project.release()  # this ledger begins with a filter
     written_rows("now.csv", people_at(ANN_TO_ZOE, NOW))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 
+import numpy as np
 import pytest
 
 import temporaldp as tdp
 from command import refused, temporaldp
 from temporaldp.core.correlation import Provenance
-from temporaldp.publish.report.sentences import guarantee_with_odds
+from temporaldp.publish.report.sentences import guarantee_with_odds, typical_error
 
 STATES = ["--set", "traces.states=a,b"]
 USER = ["--alpha", "1", "--horizon", "4", "--set", "privacy.guarantee=user", *STATES]
@@ -85,6 +87,39 @@ def test_the_user_level_counts_what_was_learned_for_estimates():
     known, learnt = Provenance("history", "A survey."), Provenance("learnt", "Learned.", (("one", 0.5),))
     assert "in these tables: at most 0.3 nats" in guarantee_with_odds(released, known, known)
     assert "and the learned correlation: at most 0.8 nats" in guarantee_with_odds(released, known, learnt)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_the_user_level_of_a_published_table_is_that_of_its_plan(noise):
+    """What a plan of the user level spends, stated for a table of the temporal level; then with learned estimates."""
+    plan = tdp.plan_guarantee("user", 1.0, 12, delta=1e-6, noise=noise)
+    counts, scales = np.full((12, 2), 5.0), np.full(12, plan.scales[0])
+    released = tdp.ReleasedHistograms(
+        counts,
+        np.full(12, 0.1),
+        scales,
+        ("a", "b"),
+        tuple(map(str, range(12))),
+        2.0,
+        delta=1e-6,
+        noise=noise,
+    )
+    known, learnt = Provenance("history", "A survey."), Provenance("learnt", "Learned.", (("one", 0.5),))
+    said = guarantee_with_odds(released, known, known)
+    found = re.search(r"in these tables: at most ([\d.]+) nats? at delta 1e-06", said)
+    assert 0.999 <= float(found[1]) <= 1.0001, said
+    more = re.search(
+        r"and the learned correlation: at most ([\d.]+) nats at delta ([\d.e-]+),",
+        guarantee_with_odds(released, known, learnt),
+    )
+    assert float(more[1]) == pytest.approx(float(found[1]) + 0.5, abs=2e-4)
+    assert 1e-6 * math.exp(0.5) * 0.999 <= float(more[2]) <= 1.7e-6
+
+
+def test_the_error_of_an_estimate_is_at_most_that_of_the_noise():
+    assert typical_error(1.96, 0.5) == 0.5
+    assert typical_error(1.96, 5.0) == typical_error(1.96, None) == pytest.approx(0.8)
 
 
 @pytest.mark.long

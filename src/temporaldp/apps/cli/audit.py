@@ -116,9 +116,8 @@ def audit(
     missing = hole_sentence(inputs.trajectories) if privacy.horizon is None else None
     warn(inputs.scarcity, inputs.provenance.warning, absences(inputs.trajectories), missing)
     if alpha is not None and not (is_determined and found.leakage.worst <= alpha):
-        warn(
-            f"{satisfied} The audit is of one budget, or one noise, at every step: `temporaldp plan` finds what satisfies it"
-        )
+        advice = " The audit is of one budget, or one noise, at every step: `temporaldp plan` finds what satisfies it"
+        warn(f"{satisfied}{advice if is_determined else ''}")
         raise typer.Exit(3)
 
 

@@ -126,7 +126,7 @@ def _typed(worst: ObservedBudget, n_rows: int, level: float, horizon: int | None
 
 
 def _condition(worst: ObservedBudget) -> str:
-    shared = "tables that share noise count together: their epsilon for a change of one state"
+    shared = "tables that share noise count together, by their epsilon for a change of one state"
     if not worst.may_share:
         shared = "drawn anew for each table: with a longer memory, noise that tables share can reveal more"
     return f"any noise with delta = 0 ({shared}), for {worst.observers}"
@@ -138,7 +138,7 @@ def _renewed(worst: ObservedBudget, n_rows: int, epsilon: float, step: str) -> l
     return [
         f"One {step}'s epsilon of {epsilon:g} alone: a suspicion of 50 % about a state becomes at most {alone}.",
         f"Renewed at each {step}: at most {over_time} over time ({s.nats(worst.leaked)} about one {step}), for "
-        f"{_condition(worst)}{' (the largest of these)' if n_rows > 1 else ''}.",
+        f"{_condition(worst)}{' (of those below, they learn most)' if n_rows > 1 else ''}.",
     ]
 
 

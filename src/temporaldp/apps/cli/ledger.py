@@ -64,7 +64,8 @@ def show(
 ) -> None:
     """Print the terms of a release, its spent budget and its leakage, but no published counts."""
     with Ledger(o.place_of(place, project), release) as ledger:
-        warn(*dict.fromkeys(warning for _, recipe in recipes_of(ledger) for warning in recipe.warnings))
+        noted = [recipe for _, recipe in recipes_of(ledger)]
+        warn(*dict.fromkeys(one for each in noted for one in (*(p.warning for p in each.provenances), *each.warnings)))
         answer(as_json, document=partial(_document, ledger), show=partial(_show, ledger, every_row=every_row))
 
 

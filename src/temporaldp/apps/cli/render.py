@@ -69,7 +69,8 @@ def listing(
     """
     if not rows:
         return
-    rows = [{name: one[name] for name in one if any(each[name] for each in rows)} for one in rows]
+    kept = [name for name in rows[0] if any(one[name] for one in rows)]
+    rows = [{name: one[name] for name in kept} for one in rows]
     frame: dict[str, Any] = {} if boxed else {"box": None, "pad_edge": False}
     table = Table(title=title, title_justify="left", title_style="bold", **frame)
     for name in rows[0]:

@@ -80,7 +80,8 @@ class TemporalAccountant:
         Number of steps T, if known; implied by matrices that vary with time. After the last step no budget need remain.
     reserve : float, >= 0, optional
         Budget that stays admissible at every later step, in nats. Default: without a horizon the largest (0 where no positive
-        budget is sustainable); with a horizon 0: follow a plan (`replan`), or early steps can use up the level.
+        budget is sustainable); with a horizon 0: follow a plan (`replan`), or early steps can use up the level. Beside matrices
+        that vary with time it is 0.
     accounting : Accounting
         As for `temporal_leakage`. `ApproximateDP` accounts for mechanisms, by one privacy curve on the grid of the first one.
 

@@ -106,7 +106,7 @@ class Provenance:
         if length and float(number) * length > days:
             raise InputError(
                 f"a step of the history is {self.step}, and {what}: within a shorter step people move less, and more leaks. "
-                "Give a history with such steps, or leave the length of a step out"
+                "Give a history with such steps"
             )
 
     @property

@@ -204,6 +204,9 @@ class Assumptions:
             else:
                 name = "binary-count" if "absent" in self.states else "category-histogram"
         unit = PrivacyUnit.of(name, absent=self.absent or "absent")
+        if name == "category-histogram" and len(self.states) == 2:
+            one = "If only one of the two states is counted, they are one unit apart: --unit binary-count."
+            unit = replace(unit, reasoning=(*unit.reasoning, one))
         if self.unit is None and name != "binary-count" and deployment.neighbours is None:
             unclear = (
                 "The record does not state one neighbouring relation (privacy_unit_details names neither adding or removing "

@@ -173,11 +173,11 @@ def card_of(deployment: Deployment, asked: Assumptions, points: Iterable[float] 
     unit = asked.privacy_unit(deployment)
     promise, horizon = _promise_for(deployment, unit), 0 if period is None else asked.steps(period)
     distances = unit.distances(asked.states)
-    for known in () if asked.correlation is None else asked.correlation.matrices:
-        if period is not None and isinstance(known, IntervalMatrix):
-            known.provenance.require_steps_within(366.0 / STEPS_A_YEAR[period], f"a step of the card is a {period}")
     delta, suprema = 0.0, {}
     if misfit is None:
+        for known in () if asked.correlation is None else asked.correlation.matrices:
+            if period is not None and isinstance(known, IntervalMatrix):
+                known.provenance.require_steps_within(366.0 / STEPS_A_YEAR[period], f"a step of the card is a {period}")
         if not promise.default_delta and asked.delta is not None:
             raise InputError(
                 f"expected no --delta for a pure promise ({promise.sentence}), got {asked.delta:g}: leave it out"

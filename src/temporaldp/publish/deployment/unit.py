@@ -102,8 +102,7 @@ class PrivacyUnit:
             ),
             "category-histogram": (
                 "Every state is counted in a category of its own, and the promise is about adding or removing: a change of "
-                "state is a removal and an addition, so any two states are two units apart. (Where only one of two states is "
-                "counted, they are one unit apart: --unit binary-count.)",
+                "state is a removal and an addition, so any two states are two units apart.",
                 2,
             ),
         }

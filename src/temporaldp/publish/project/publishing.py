@@ -19,6 +19,7 @@ from temporaldp.data.counts import ReleasedHistograms, SmoothedHistograms, save_
 from temporaldp.data.files.atomic import write_text
 from temporaldp.data.tables import Traces
 from temporaldp.data.tables.moments import moment
+from temporaldp.publish.project.recipe import recipes_of
 from temporaldp.publish.project.release import BOTH_TOGETHER, ReleaseSetup, named_times, published_in, published_times
 from temporaldp.publish.release import ContinualRelease, filtered_histograms, release_histograms
 from temporaldp.publish.release.key_and_marks import require_decision
@@ -127,13 +128,20 @@ class PublishingRun:
                 self.n_people,
                 output.name,
                 self.setup.source,
-                warnings=self.setup.warnings,
+                warnings=self.warnings,
                 is_part=self.is_part,
                 present=self.present,
                 on_grid=self.setup.settings.traces.every is not None,
             ),
         )
         return beside
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before publishing: of this run, and what earlier runs on the ledger warned of."""
+        noted = () if self.stream is None else recipes_of(self.stream.ledger)
+        earlier = (warning for _, recipe in noted for warning in recipe.warnings)
+        return tuple(dict.fromkeys((*self.setup.warnings, *earlier)))
 
     @property
     def is_part(self) -> bool:

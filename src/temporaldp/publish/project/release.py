@@ -31,7 +31,7 @@ from temporaldp.data.tables.moments import label_of, phase_at
 from temporaldp.publish.project.inputs import Inputs, Tables, gather, read_data
 from temporaldp.publish.project.planning import given_plan, public_part
 from temporaldp.publish.project.planning import planned as planned_by
-from temporaldp.publish.project.recipe import note_recipe, recipe_of
+from temporaldp.publish.project.recipe import note_recipe, recipe_of, recipes_of
 from temporaldp.publish.release import ContinualRelease, Ledger, SharedRelease
 from temporaldp.publish.release.calendar import Calendar
 from temporaldp.publish.release.database import Store, connect, file_of
@@ -114,7 +114,13 @@ class ReleaseSetup:
     def note(self, ledger: Ledger) -> None:
         """Note in the ledger from what the release is computed, and a plan that was made from the settings, for later runs."""
         if self.recipe is not None:
-            note_recipe(ledger, replace(self.recipe, warnings=self.warnings))
+            noted = [one for _, recipe in recipes_of(ledger) for one in recipe.provenances]
+            inputs = dict(self.recipe.inputs)
+            if any(
+                one.source == "protected" for one in noted
+            ):  # what is another table today was protected by earlier steps
+                inputs.pop(str(getattr(self.settings.history.path, "name", "")), None)
+            note_recipe(ledger, replace(self.recipe, inputs=inputs, warnings=self.warnings))
         made = self.plan if self.settings.release.plan is None else None
         if made is not None and not any(event.kind == "plan" for event in ledger.events):
             with ledger.writing() as writer:

@@ -265,7 +265,7 @@ def require_same_step(expected: str | None, found: str | None, *, what: str, of:
     if None not in (expected, found) and expected != found:
         raise InputError(
             f"one step of the {what} is {expected}, one step of the {of} {found}: a correlation over another "
-            "length of time does not apply; take a history of the same step"
+            "length of time does not apply; plan with a history of the same step"
         )
 
 

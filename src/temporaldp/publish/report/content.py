@@ -41,7 +41,7 @@ class Recipe:
     provenances : tuple of Provenance
         Where the correlation comes from; then that of the plan, where there is a plan beside it.
     warnings : tuple of str
-        What to know before publishing, as the command printed it.
+        What to know before publishing; by default what the provenances warn of.
     version : str
         Of this package.
     """
@@ -261,12 +261,13 @@ class Report:
     @property
     def warnings(self) -> list[str]:
         """Warnings to read before anything that the report is about is published."""
+        own = self.provenance.warning
         if self.plan is not None and self.plan.provenance.warning:
-            return [f"The plan: {self.plan.provenance.warning}"]
-        if self.plan is not None and self.provenance.source == "protected":
-            return ["The adversary of this report, but not the plan, was estimated from the protected traces."]
+            own = f"The plan: {self.plan.provenance.warning}"
+        elif self.plan is not None and self.provenance.source == "protected":
+            own = "The adversary of this report, but not the plan, was estimated from the protected traces."
         noted = (warning for _, recipe in self.recipes for warning in recipe.warnings)
-        return list(dict.fromkeys(filter(None, (self.provenance.warning, *noted))))
+        return list(dict.fromkeys(filter(None, (own, *noted))))
 
     @property
     def learning(self) -> Provenance:

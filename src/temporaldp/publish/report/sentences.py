@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.base.display import interval, number, spread
+from temporaldp.base.errors import InputError
 from temporaldp.base.values import plural, sum_up
 from temporaldp.core.accounting import ApproximateDP
 from temporaldp.core.correlation.provenance import UNSTATED
@@ -247,32 +248,40 @@ def guarantee_with_odds(
         return "not stated in the settings."
     line = guarantee_line(released.alpha, released.delta, released.guarantee, known)
     most, kept = percent(best_guess(released.alpha, released.delta)), released.guarantee
-    about = "one person's state at one step" if kept.is_temporal else kept.wording.protects
+    about = "one person's state at one step" if kept.is_temporal else kept.wording.protects.partition(",")[0]
     guess = (
         f"A guess about {about}, between two equally likely alternatives, is correct with probability"
         if released.delta
         else f"A suspicion of 50 % about {about} becomes"
     )
     found = f"{line}. {guess} at most {most}."
-    if is_part or not kept.is_temporal:
-        return found
     also = " and the learned correlation" if learnt.spends else ""
-    everything, delta = learnt.in_all(_of_all_states(released), released.delta)
+    together = _of_all_states(released) if kept.is_temporal and not is_part else math.inf
+    if math.isinf(together):
+        return found
+    everything, delta = learnt.in_all(together, released.delta)
     of_all = f"{nats(everything)}{at_delta(delta)}"
     return f"{found} All states of a person in these tables{also}: at most {of_all}, for {EVERY_CORRELATION}."
 
 
 def _of_all_states(released: ReleasedHistograms) -> float:
-    """Leakage of all tables together about all states of a person, in nats: an upper bound, by the least noise of any table."""
+    """Leakage of all tables together about all states of a person, in nats: an upper bound, by the least noise of any table.
+
+    inf where it exceeds the grid of privacy losses.
+    """
     if not released.delta:
         return sum_up(released.epsilons)
-    loudest = histogram_profile(released.noise, float(released.scales.min()))
-    return leakage_together((loudest,), len(released.times), ApproximateDP(released.delta))
+    most = histogram_profile(released.noise, float(released.scales.min()))
+    try:
+        return leakage_together((most,), len(released.times), ApproximateDP(released.delta))
+    except InputError:
+        return math.inf
 
 
-def typical_error(half_width: float, noise: float) -> float:
-    """The mean absolute error of an estimate with a normal distribution, from its 95 % interval; at most that of the noise."""
-    return min(0.8 / 1.96 * half_width, noise)
+def typical_error(half_width: float, noise: float | None) -> float:
+    """The mean absolute error of an estimate with a normal distribution, from its 95 % interval; at most `noise`, if known."""
+    error = 0.8 / 1.96 * half_width
+    return error if noise is None else min(error, noise)
 
 
 def even_split(noise: float, of_user_level: float) -> str | None:
@@ -319,7 +328,7 @@ def published_text(
         estimated = [
             "- `estimate`: read this. The estimated number of people, at least 0. At each time, the estimates of all states "
             "add up to the number of people at that time, which is taken to be public: the guarantee does not protect it.",
-            "- `low`, `high`: the true number lies between them in about 95 of 100 rows (in 89 to 100 of simulated tables). "
+            "- `low`, `high`: the true number lies between them in about 95 of 100 rows (89 to 100 in simulations). "
             f"Typically they are {compared(width)} from the estimate, whose own error is about "
             f"{compared(typical_error(width, noise))}.",
         ]
@@ -347,7 +356,7 @@ def published_text(
             "- `noisy`: the true number plus random noise; it may be negative. All other columns follow from it and "
             "from public numbers.",
             f"- `scale`: of that noise, {spread(released.scales, digits=4)} people; on average, its size is {compared(noise)}. "
-            "`epsilon`: what this table alone spends, in nats, and not the guarantee"
+            "`epsilon`: what the counts of one time spend by themselves, in nats; the guarantee is below"
             f"{', at `delta`; `noise`: its kind' if released.delta else ''}.",
             "",
             *([how, ""] if how else []),
@@ -358,7 +367,7 @@ def published_text(
             "",
             "- that a difference smaller than the intervals is a change;",
             *(
-                ["- that this is all that can be learned: observers who know more of how people move can learn more;"]
+                ["- that no more can be learned than the guarantee states: observers who know more can learn more;"]
                 if released.guarantee.is_temporal
                 else []
             ),

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from temporaldp.base.errors import InputError
-from temporaldp.base.values import ULP, FloatArray, IntArray
+from temporaldp.base.values import ULP, FloatArray, IntArray, locked
 from temporaldp.core.kernels.profile import LeakageProfile
 from temporaldp.core.mechanisms.protocol import ROUNDED
 
@@ -39,11 +39,11 @@ LARGEST_LOSS = 600.0
 """Above, e^epsilon leaves the range of doubles where `lowered` needs it."""
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def powers(h: float, bits: int) -> tuple[FloatArray, FloatArray]:
     """``e^{-k h}`` and ``1 - e^{-k h}`` for k = 0, 1, ... below ``2^bits``."""
     exponents = -h * np.arange(1 << bits, dtype=np.float64)
-    return np.exp(exponents), -np.expm1(exponents)
+    return locked(np.exp(exponents)), locked(-np.expm1(exponents))
 
 
 def cells(h: float, losses: FloatArray) -> tuple[IntArray, FloatArray]:

@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 
 from temporaldp.base.errors import InputError
+from temporaldp.base.progress import effort_is_over
 from temporaldp.base.values import ROUNDOFF as U
 from temporaldp.base.values import BoolArray, FloatArray, IntArray, compared_by_value
 from temporaldp.core.accounting.exact.arrivals import pair_values, rows_of
@@ -282,7 +283,7 @@ class Incoming:
             up, spread, into = up[surplus:], spread[surplus:], into[surplus:]
             up[0] = np.expm1(spread[0])
         moved = replace(self, into=into, up=up, spread=spread)
-        if len(self.rho) > 128:
+        if len(self.rho) > 128 or effort_is_over():
             return moved.computed(side, np.arange(len(self.rho)), close)
         return _about_few_pairs(moved, side)  # coarse bounds would not save time
 
