@@ -39,9 +39,13 @@ LARGEST_LOSS = 600.0
 """Above, e^epsilon leaves the range of doubles where `lowered` needs it."""
 
 
+def powers(h: float, most: int) -> tuple[FloatArray, FloatArray]:
+    """``e^{-k h}`` and ``1 - e^{-k h}`` for k = 0, 1, ..., `most` and beyond."""
+    return _powers(h, max(most.bit_length(), 15))  # of one length for nearly all curves: 32,768
+
+
 @lru_cache(maxsize=4)
-def powers(h: float, bits: int) -> tuple[FloatArray, FloatArray]:
-    """``e^{-k h}`` and ``1 - e^{-k h}`` for k = 0, 1, ... below ``2^bits``."""
+def _powers(h: float, bits: int) -> tuple[FloatArray, FloatArray]:
     exponents = -h * np.arange(1 << bits, dtype=np.float64)
     return locked(np.exp(exponents)), locked(-np.expm1(exponents))
 
@@ -88,7 +92,9 @@ def arriving_profile(D: FloatArray, passed: tuple[FloatArray, IntArray, FloatArr
 def composed(D: FloatArray, h: float, m: FloatArray, infinite: float, *, up: bool, finest: float = 0.0) -> FloatArray:
     """The profile of two independent outputs: ``sum_j m[j] D(k - j) + infinite``; an error above `finest` is not made."""
     extended = _extended(D, h, m.size // 2)
-    by_fft = fft_error(extended.size + m.size, np.linalg.norm(extended) * np.linalg.norm(m))
+    # By sums: a product of BLAS wakes all its threads, each time
+    norms = math.sqrt(float(np.square(extended).sum()) * float(np.square(m).sum()))
+    by_fft = fft_error(extended.size + m.size, norms)
     products = extended.size * m.size
     # Times the error that is accepted: beyond, eight times as many products are worth their time
     affordable = MOST_DIRECT if by_fft <= 1000.0 * finest else 8 * MOST_DIRECT
@@ -133,7 +139,7 @@ def _extended(D: FloatArray, h: float, J: int) -> FloatArray:
     K = D.size - 1
     if K + J > MOST_POINTS:
         raise InputError(f"expected a grid of at most {MOST_POINTS} points, got {K + J}; give a larger grid than {h:g}")
-    fallen, lost = (one[J:0:-1] for one in powers(h, J.bit_length()))
+    fallen, lost = (one[J:0:-1] for one in powers(h, J))
     below = lost + fallen * D[np.minimum(np.arange(J, 0, -1), K)]
     return np.concatenate((below, D, np.full(2 * J, D[K])))
 
@@ -182,7 +188,7 @@ def pair_masses(D: FloatArray, reverse: FloatArray, h: float) -> tuple[FloatArra
     right, infinite = masses(D, h, up=True)
     left, lost = masses(reverse, h, up=True)
     K = D.size - 1
-    falling = powers(h, K.bit_length())[0][1 : K + 1]
+    falling = powers(h, K)[0][1 : K + 1]
     gain, loss = right[K + 1 :], left[K + 1 :]
     first = 1.0 - infinite - float(gain.sum()) - float((loss * falling).sum())
     second = 1.0 - lost - float((gain * falling).sum()) - float(loss.sum())
@@ -204,7 +210,7 @@ def masses(D: FloatArray, h: float, *, up: bool) -> tuple[FloatArray, float]:
         # rounding of e^{-h} adds up over the 1 / h losses in which B falls to a third
         slack = ROUNDED + 4.0 * ULP / h
         right = np.maximum(B - math.exp(-h) * np.append(B[1:], 0.0), 0.0) * (1.0 + slack if up else 1.0 - slack)
-    left = right * powers(h, K.bit_length())[0][1 : K + 1]
+    left = right * powers(h, K)[0][1 : K + 1]
     total = float(right.sum()) + float(left.sum())
     if not up and total > 1.0 - infinite:
         share = (1.0 - infinite) / total * (1.0 - ROUNDED)
@@ -221,7 +227,7 @@ def monotone(B: FloatArray, h: float, *, up: bool) -> FloatArray:
         level = np.log(B) - h * np.arange(B.size)  # must not increase
     if up:
         source = (B.size - 1 - _least_so_far(-level[::-1]))[::-1]
-        return np.asarray(np.maximum(B, B[source] * powers(h, B.size.bit_length())[0][source - np.arange(B.size)]))
+        return np.asarray(np.maximum(B, B[source] * powers(h, B.size)[0][source - np.arange(B.size)]))
     source = _least_so_far(level)
     with np.errstate(over="ignore", invalid="ignore"):
         grown = np.exp(h * (np.arange(B.size) - source))
