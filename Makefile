@@ -35,7 +35,7 @@ test test-long test-slow: export OPENBLAS_NUM_THREADS := 1
 test: $(READY) lint  ## everything that must pass
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not long and not slow and not spark and not browser"
 
-test-long: $(READY)  ## tests that take a second or many, and those on PostgreSQL (eleven minutes); must pass before anything lands, too
+test-long: $(READY)  ## tests that take a second or many, and those on PostgreSQL (half an hour or more); must pass before anything lands, too
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "long and not slow and not spark and not browser"
 
 # `make test-slow` alone runs the tests that are marked slow; NAME is one of those below: make test-slow NAME=browser
