@@ -332,7 +332,8 @@ def test_a_short_range_may_touch_two_periods(load):
 def test_units_by_default(load):
     three, absent = Assumptions(states=("a", "b", "c")), Assumptions(states=("a", "absent", "c"))
     assert Assumptions().privacy_unit(load()) == PrivacyUnit.of("binary-count")
-    assert Assumptions(states=("home", "work")).privacy_unit(load()) == PrivacyUnit.of("category-histogram")
+    two = Assumptions(states=("home", "work")).privacy_unit(load())
+    assert (two.name, two.between) == ("category-histogram", 2) and "--unit binary-count" in two.reasoning[-1]
     assert three.privacy_unit(load()) == PrivacyUnit.of("category-histogram")
     assert absent.privacy_unit(load()) == PrivacyUnit.of("add-or-remove")
     replaced = load(record(privacy_unit_details="The change-one distance."))
