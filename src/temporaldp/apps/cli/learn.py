@@ -80,7 +80,7 @@ def learn(
         )
         save_correlation(adversary, asked.output)
     if not settings.traces.has_domain:
-        warn(f"{OWN_STATES}: {LIST_STATES}")
+        warn(OWN_STATES, LIST_STATES)
     backward, forward = adversary.backward, adversary.forward
     assert isinstance(backward, IntervalMatrix) and isinstance(forward, IntervalMatrix)
     provenance, apart = (

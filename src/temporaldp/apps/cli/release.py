@@ -135,7 +135,8 @@ def _publish(published: PublishingRun, output: Path, figure: Path | None, line: 
             warn(run.gap, run.other_data, nearly_used(run.stream, setup.settings.release.warn_at))
         warn(
             published.not_estimated,
-            *(f"{one}: {LIST_STATES}" if one == OWN_STATES else one for one in setup.warnings),
+            *published.warnings,
+            LIST_STATES if OWN_STATES in setup.warnings else None,
             absences(setup.data),
             published.even_split if run is None or run.is_first else None,
         )

@@ -115,11 +115,10 @@ class ReleaseSetup:
         """Note in the ledger from what the release is computed, and a plan that was made from the settings, for later runs."""
         if self.recipe is not None:
             noted = [one for _, recipe in recipes_of(ledger) for one in recipe.provenances]
-            inputs = dict(self.recipe.inputs)
-            if any(
-                one.source == "protected" for one in noted
-            ):  # what is another table today was protected by earlier steps
-                inputs.pop(str(getattr(self.settings.history.path, "name", "")), None)
+            inputs, history = dict(self.recipe.inputs), self.settings.history.path
+            # Earlier steps protected its rows, although the traces of today have none of them
+            if history is not None and any(one.source == "protected" for one in noted):
+                inputs.pop(history.name, None)
             note_recipe(ledger, replace(self.recipe, inputs=inputs, warnings=self.warnings))
         made = self.plan if self.settings.release.plan is None else None
         if made is not None and not any(event.kind == "plan" for event in ledger.events):
