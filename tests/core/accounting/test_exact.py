@@ -138,6 +138,18 @@ def test_exact_leakage_equals_the_definition_over_long_enumerations(n, steps):
     assert_is(case.leakage(), enumerated_boxes(case.backward, case.forward, case.low, case.high), case)
 
 
+@pytest.mark.parametrize("kind", ["epsilons", "absent", "own noise"])
+def test_one_matrix_for_both_directions_equals_the_definition_too(kind):
+    """Releases that are the same from either end are computed once; the sum of both directions bounds them together."""
+    rng = np.random.default_rng([7, len(kind)])
+    for k in range(20):
+        case = random_case(kind, 3, rng, steps=5)
+        rows = [random_rows(3, rng)] * 4
+        low, high = (case.low, case.high) if k % 2 else (each + each[::-1] for each in (case.low, case.high))
+        case = Case(rows, rows, low, high, kind)
+        assert_is(case.leakage(), enumerated_boxes(rows, rows, low, high), case)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("n", [3, pytest.param(6, marks=pytest.mark.slow)])
 def test_long_series_agree_with_60_digit_arithmetic(n):

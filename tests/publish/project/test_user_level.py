@@ -231,6 +231,19 @@ def test_the_cost_of_a_learned_correlation_is_part_of_the_user_level(tmp_path):
     assert "2 nats in all" in words((tmp_path / "page.html").read_text())
 
 
+@pytest.mark.long
+def test_a_published_text_repeats_that_a_learned_correlation_has_states_of_the_protected_table(tmp_path):
+    table(tmp_path / "now.csv", 200, 4)
+    learn = temporaldp("learn", "now.csv", "--epsilon", "1", "-o", "learned.json", cwd=tmp_path)
+    assert learn.returncode == 0, learn.stderr
+    for guarantee in ([], ["--set", "privacy.guarantee=user"]):
+        known = ["--set", "correlation.file=learned.json", "--alpha", "1", "--horizon", "4", *guarantee]
+        name = f"out{len(guarantee)}"
+        done = temporaldp("release", "now.csv", *known, "--ledger", f"{name}.db", "-o", f"{name}.csv", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "states was taken from the protected table" in words((tmp_path / f"{name}.md").read_text())
+
+
 def test_a_window_does_not_claim_to_hold_for_every_correlation():
     plan = tdp.plan_guarantee("window:2", 1.0, 10)
     stuck = tdp.TransitionMatrix([[1.0, 0.0], [0.0, 1.0]])

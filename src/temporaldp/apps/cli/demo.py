@@ -50,7 +50,7 @@ COMMANDS = {
 
 TOWN = {
     "5. 12,000 people: a curve to print, for every correlation (synthetic data)": [
-        "init commuters.csv --overwrite",
+        "init commuters.csv --set traces.states=Centre,Docks,Harbour,Hill,Park,Station --set privacy.horizon=96",
         "release -o curve.csv --figure curve.svg",
     ],
 }
@@ -90,6 +90,9 @@ def demo(
     walks = sample_commuters()
     zones = np.array(walks.states)[walks.codes].T.tolist()
     save_columns({"person": list(walks.users)} | dict(zip(walks.times, zones, strict=True)), town / "commuters.csv")
+    console.print(
+        "To repeat what follows, with the key of this ledger: export TEMPORALDP_KEY_FILE=.key/key", soft_wrap=True
+    )
     _run(context, town, TOWN)
     console.print(f"Report, plan, counts and pictures are in {output}: open {output / 'report.html'}", soft_wrap=True)
 

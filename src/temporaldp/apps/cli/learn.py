@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from temporaldp import InputError, IntervalMatrix, learn_correlation, save_correlation
+from temporaldp import Adversary, InputError, IntervalMatrix, learn_correlation, save_correlation
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import warn
 from temporaldp.apps.cli.render import answer, facts, working
@@ -78,6 +79,8 @@ def learn(
             ledger=store,
             begin_anew=begin_anew and store is not None,
         )
+        if not settings.traces.has_domain:
+            adversary = Adversary(*(side.mapped(_of_own_states) for side in adversary.directions))
         save_correlation(adversary, asked.output)
     if not settings.traces.has_domain:
         warn(OWN_STATES, LIST_STATES)
@@ -113,6 +116,13 @@ def learn(
         show=partial(facts, "Correlation learned with differential privacy", rows),
         correlation=asked.output,
     )
+
+
+def _of_own_states(matrix: Any) -> IntervalMatrix:
+    """The matrix, with a note in its provenance that its states are those of the protected table."""
+    known = matrix.provenance
+    noted = replace(known, sentence=f"{known.sentence} {OWN_STATES.capitalize()}.")
+    return IntervalMatrix(matrix.lower, matrix.upper, matrix.states, provenance=noted)
 
 
 def _learned_already(output: Path, ledger: Ledger | None = None) -> OutputError | LedgerError | None:

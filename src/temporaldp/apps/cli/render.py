@@ -65,7 +65,7 @@ def listing(
 ) -> None:
     """A table of rows, texts by the names of their columns: to the right but for those at the `left`; one may be `bold`.
 
-    Without a box, the first of those at the left is not wrapped.
+    Texts at the left are wrapped where the terminal is narrow, names of columns too; what is to the right is never cut.
     """
     if not rows:
         return
@@ -74,12 +74,14 @@ def listing(
     frame: dict[str, Any] = {} if boxed else {"box": None, "pad_edge": False}
     table = Table(title=title, title_justify="left", title_style="bold", **frame)
     for name in rows[0]:
-        table.add_column(
-            name, justify="left" if name in left else "right", no_wrap=not boxed and name == next(iter(left), "")
-        )
+        uncut = [
+            *name.split(),
+            *(part for row in rows for part in (row[name].split() if name in left else [row[name]])),
+        ]
+        table.add_column(name, justify="left" if name in left else "right", min_width=max(map(len, uncut)))
     for k, row in enumerate(rows):
         table.add_row(*map(escape, row.values()), style="bold" if k == bold else None)
-    console.print(table)
+    console.print(table, crop=False)
 
 
 def steps_table(series: LeakageSeries, times: Sequence[str], *, granted: bool = False) -> None:

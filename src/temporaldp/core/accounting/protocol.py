@@ -383,16 +383,23 @@ class Accounting(ABC, Generic[R, A]):
         found = []
         for k, user in enumerate(users):
             with part(k / len(users), (k + 1) / len(users), "leakage of every step"):
-                past, future = (self.arrivals(user, side, releases) for side in SIDES)
+                past, future = self.both_arrivals(user, releases)
                 found.append(self.leakage(user, past, releases, future))
         return found
+
+    def both_arrivals(self, user: Adversary, releases: R) -> tuple[A, A]:
+        """Incoming leakage from the past and from the future."""
+        past, future = (self.arrivals(user, side, releases) for side in SIDES)
+        return past, future
 
     def limits(self, users: Sequence[Adversary], release: R) -> Limits:
         """Suprema, each the largest over the users."""
         found = []
         for k, user in enumerate(users):
             with part(k / len(users), (k + 1) / len(users), "leakage over an infinite horizon"):
-                past, future = (self.supremum_arrivals(user, side, release) for side in SIDES)
+                past = self.supremum_arrivals(user, SIDES[0], release)
+                alike = user.backward == user.forward
+                future = past if alike else self.supremum_arrivals(user, SIDES[1], release)
                 found.append(self.supremum_leakage(user, past, release, future))
         return largest_limits(found)
 

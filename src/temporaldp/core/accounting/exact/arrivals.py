@@ -26,6 +26,7 @@ from temporaldp.core.accounting.exact.search import (
     Side,
     largest,
 )
+from temporaldp.core.accounting.paper.arrivals import added
 from temporaldp.core.accounting.protocol import numbered
 from temporaldp.core.correlation import Adversary, TransitionMatrix
 from temporaldp.core.correlation.adversary import exactly_known
@@ -257,11 +258,23 @@ def both_directions(past: ExactArrivals, future: ExactArrivals, releases: Releas
     progressed("past and future together", 0.0)
     ends = (one.largest.pairs[:, -1] for one in (past, future))
     sides, known = [past.side, future.side], (past.largest.proved, future.largest.proved)
+    before, after = past.largest, future.largest.reversed
+    ceiling = at_most_both(before.proved, after.proved, releases, ceiling)
     found = _filled(sides, releases, ceiling, np.stack(list(ends), axis=1), *known)
-    for one in (past.largest, future.largest.reversed):  # what either side attains alone, where the effort ended before
+    for one in (before, after):  # what either side attains alone, where the effort ended before
         more = found.attained < one.attained * (1.0 - SAME_SIDES)
         found.attained[more], found.pairs[more] = one.attained[more], one.pairs[more]
     return found
+
+
+def at_most_both(past: Any, future: Any, releases: Releases, ceiling: Any) -> Any:
+    """Bounds of TPL: those that are known, and the sum of both directions, which has the step's own part twice.
+
+    Only the own part of plain releases is the same for all pairs.
+    """
+    if not releases.is_plain:
+        return ceiling
+    return np.minimum(ceiling, (added(past, future) - releases.width) * (1.0 + 4.0 * U))
 
 
 def _runs(chain: Chain) -> IntArray:

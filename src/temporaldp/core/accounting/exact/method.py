@@ -145,6 +145,14 @@ class Exact(Accounting[Releases, Any]):
         ceiling = added(PAPER.arrivals(user, side, releases.width), releases.width)
         return arrivals(correlation, releases, ceiling, turned=side == "forward")
 
+    def both_arrivals(self, user: Adversary, releases: Releases) -> tuple[ExactArrivals | None, ExactArrivals | None]:
+        """Incoming leakage from the past and from the future: the same numbers where both directions are alike."""
+        is_mirrored = isinstance(user.backward, TransitionMatrix) and user.backward == user.forward
+        if not is_mirrored or releases != releases[::-1]:
+            return super().both_arrivals(user, releases)
+        found = self.arrivals(user, SIDES[0], releases)
+        return found, found
+
     def leakage(
         self,
         user: Adversary,

@@ -20,7 +20,7 @@ import numpy as np
 from temporaldp.base.progress import effort_is_over, part
 from temporaldp.base.values import ROUNDOFF as U
 from temporaldp.base.values import FloatArray, IntArray
-from temporaldp.core.accounting.exact.arrivals import Releases, likely_pairs, rows_of
+from temporaldp.core.accounting.exact.arrivals import Releases, at_most_both, likely_pairs, rows_of
 from temporaldp.core.accounting.exact.search import Cells, Side, largest
 from temporaldp.core.correlation import TransitionMatrix
 from temporaldp.core.correlation.transition import closed_classes
@@ -96,6 +96,7 @@ def both_limits(past: Limit, future: Limit, release: Releases, ceiling: float) -
     """Return the supremum of TPL: the largest sum over pairs of incoming leakage in both directions and a step's own part."""
     sides = [one.rollouts for one in (past, future) if one.rollouts]
     candidates = np.array([past.pair, future.pair])
+    ceiling = float(np.min(at_most_both(past.proved, future.proved, release, ceiling)))
     attained, proved, pair, _ = _largest(list(sides), release, math.inf, ceiling, candidates)
     alone = max(past, future, key=lambda one: one.attained)  # more than both together, where the effort ended
     return Limit(alone.attained, proved, alone.pair) if attained < alone.attained else Limit(attained, proved, pair)
