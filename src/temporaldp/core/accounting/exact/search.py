@@ -30,7 +30,7 @@ STATIC_DEPTH, MANY_STATES = 4, 32
 fewer pairs are left, bounds take twice as long."""
 
 
-STEPS, FEWEST_STEPS, CELLS = 32, 4, 4096
+STEPS, FEWEST_STEPS, CELLS = 256, 4, 4096
 """Steps that are computed at once, those of many users, and cells at once. If doubled, fewer calls; the search for a step's
 value begins further away from it, and steps that have settled are noticed later."""
 
