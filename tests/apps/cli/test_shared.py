@@ -92,6 +92,7 @@ def test_two_jobs_share_an_account(made):
     before = load_released(made / "sleep.parquet").counts
     again = run(made, *publish("sleep", "-more"))
     assert "of all tables together" in again.stdout
+    assert "not compared with its tables" in " ".join((made / "sleep-more.md").read_text().split())
     assert (load_released(made / "sleep-more.parquet").counts[:4] == before).all()
     with Ledger(made / "account.db") as ledger:
         charged, told = ledger.epsilons, ledger[-1].leakage

@@ -60,8 +60,8 @@ def budget(
 ) -> None:
     """Compute the epsilon to type into another library, or what a renewed epsilon leaks over time.
 
-    The habits that observers know are given by --stay or --history. For any noise with delta = 0; tables that share
-    noise count together, by their epsilon for a change of one state.
+    The habits that observers know are given by --stay or --history. For any noise with delta = 0. First order: tables
+    that share noise count together, by their epsilon for a change of one state. Longer memory: noise is drawn anew.
     """
     settings = o.given(context).settings
     refuse(

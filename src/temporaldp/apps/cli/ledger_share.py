@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +24,11 @@ from temporaldp.publish.project.settings import CorrelationSettings
 from temporaldp.publish.release import SharedRelease
 from temporaldp.publish.release.ledger import Ledger, configuration_at
 from temporaldp.publish.report.sentences import NOT_SUSTAINABLE, guarantee_line, sustainable
+
+NOT_COMPARED = (
+    "the histories of the account were not compared with its tables: that none is the protected table itself is for the "
+    "publisher to ensure"
+)
 
 
 def share(
@@ -104,7 +110,8 @@ def share(
         begin_anew=begin_anew,
     ) as made:
         names = ", ".join(Path(place).name for place in histories.values())
-        provenance = estimated_from(f"other traces ({names})", CorrelationSettings(prior=prior))
+        learnt = estimated_from(f"other traces ({names})", CorrelationSettings(prior=prior))
+        provenance = replace(learnt, warning=NOT_COMPARED)
         note_recipe(
             made.ledger,
             recipe_of("temporaldp ledger share LEDGER", settings, provenance, *map(Path, histories.values())),
@@ -112,7 +119,7 @@ def share(
         with made.ledger.writing() as writer:
             writer.begin_anew()
         head, where = made.ledger.head, made.ledger.place
-    warn(NOT_SUSTAINABLE if kept == 0.0 else None)
+    warn(NOT_SUSTAINABLE if kept == 0.0 else None, NOT_COMPARED)
     if as_json:
         say_json(
             {"ledger": where, "alpha": level, "reserve": kept, "shares": parts, "states": states, "step": step, "head": head,
