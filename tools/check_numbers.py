@@ -123,7 +123,10 @@ RULES: tuple[tuple[str, Callable[[], Numbers]], ...] = (
     (r"e\^0\.1 = (\d\.\d+)", lambda: (math.exp(EPSILON),)),
     (r"1 nat (?:is a factor of|multiplies the odds by) (\d\.\d+)", lambda: (math.e,)),
     (r"probability 0\.9, all (?:tables|days) together leak up to (\d\.\d) nats", lambda: (sticky_supremum(0.9, 1.0),)),
-    (r"up to (\d\.\d) nats \(rounded\) about one day if people stay with probability 0\.99", lambda: (sticky_supremum(0.99, 1.0 / 7.0),)),
+    (
+        r"up to (\d\.\d) nats \(rounded\) about one day if people stay with probability 0\.99",
+        lambda: (sticky_supremum(0.99, 1.0 / 7.0),),
+    ),
     (r"and (\d\.\d) nats at delta = 1e-6 for the five \(`temporaldp plan`", lambda: (five_years(),)),
     (r"mean absolute noise (?:of|is) (13\.\d) people", lambda: (recorded("delta", INFINITE, SLEEP, "pure, exact"),)),
     (

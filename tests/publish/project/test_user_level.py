@@ -173,6 +173,33 @@ def test_new_people_are_not_visible_where_absence_is_a_state(tmp_path):
     assert "choose a larger one" in too_few and "31" not in too_few
 
 
+@pytest.mark.long
+def test_an_average_count_is_one_of_those_who_are_present(tmp_path):
+    """Of 40 people in the history, 30 leave after the first of six days: of 80, 30 are present on average, in two places."""
+    days = [f"2026-01-0{day}" for day in range(1, 7)]
+    for name in ("past", "now"):
+        rows = [f"{name}{user},{day},{'ab'[(user + k) % 2]}" for user in range(10) for k, day in enumerate(days)]
+        rows += [f"{name}{user},{days[0]},a" for user in range(10, 40)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    grid = ["traces.every=1d", "traces.fill=absent", "traces.absent=away", "correlation.prior=1"]
+    asked = [
+        "plan",
+        "now.csv",
+        "--history",
+        "past.csv",
+        "--alpha",
+        "1",
+        "--horizon",
+        "6",
+        "--set",
+        "release.population=80",
+    ]
+    done = temporaldp(*asked, *(word for key in grid for word in ("--set", key)), "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["noise_share"] == pytest.approx(told["mean_absolute_noise"] / (80 * 0.375 / 2))
+
+
 def test_a_report_on_a_plan_of_the_user_level_reads_no_traces(tmp_path):
     tdp.save_plan(tdp.plan_guarantee("user", 1.0, 4), tmp_path / "plan.json")
     done = temporaldp("report", "--plan", "plan.json", "-o", "page.html", "--json", cwd=tmp_path)

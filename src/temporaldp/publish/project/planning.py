@@ -132,6 +132,11 @@ def compared(settings: Settings, inputs: Inputs, made: Plan | None, levels: Sequ
     found = compare_guarantees(
         alphas=levels, plan=made, windows=windows, epochs=epochs, n_states=n, delta=delta, **terms
     )
+    away, past = settings.traces.absent, None if settings.history.path is None else inputs.learnt_from
+    if past is not None and away in past.states and found.n_people is not None:  # counts are of those who are present
+        counts = past.histogram().sum(axis=0)
+        present = 1.0 - counts[past.states.index(away)] / counts.sum()
+        found = replace(found, n_people=max(round(found.n_people * present), 1), n_states=len(past.states) - 1)
     return replace(found, observers=observers(inputs.provenance))
 
 
