@@ -171,6 +171,27 @@ def test_converged_series_stays_constant():
     assert long.attained.temporal.max() <= limit.temporal <= long.worst * (1.0 + 1e-9)
 
 
+def test_answers_are_not_shared_where_another_pair_overtakes_slowly():
+    """The last two states become the best pair from the past alone, by 2e-7; the first two attain the sum of both sides."""
+    close, far = 0.6659971842236359, 0.03400281577636413
+    backward = np.array(
+        [
+            [0.0, 0.0, close, far, 0.15, 0.15],
+            [0.0, 0.0, far, close, 0.15, 0.15],
+            [0.0, 0.0, 0.3, 0.3, 0.2, 0.2],
+            [0.0, 0.0, 0.3, 0.3, 0.2, 0.2],
+            [0.0, 0.0, 0.28, 0.28, 0.41, 0.03],
+            [0.0, 0.0, 0.28, 0.28, 0.03, 0.41],
+        ]
+    )
+    forward = np.vstack([np.eye(6)[2:4], np.tile([0.0, 0.0, 0.5, 0.5, 0.0, 0.0], (4, 1))])
+    adversary = Adversary(*(TransitionMatrix(rows, normalize=True) for rows in (backward, forward)))
+    for before in (17, 241):
+        found = temporal_leakage(adversary, [0.05] * before + [0.1] * 60)
+        assert found.label == "exact"
+        np.testing.assert_allclose(found.attained.temporal, found.temporal, rtol=0.0, atol=3e-12)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "budgets",

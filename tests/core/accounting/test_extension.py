@@ -11,7 +11,7 @@ import pytest
 
 from accounting_contract import FilterContract, TestedMethod, adversaries
 from making import strongest_correlation
-from methods import SumAccounting, TotalVariationAccounting
+from methods import SumAccounting, TotalVariation, TotalVariationAccounting
 from oracles import hockey_stick, told_by_all, worst_mechanism
 from temporaldp import (
     Adversary,
@@ -24,6 +24,7 @@ from temporaldp import (
     TransitionMatrix,
     leakage_supremum,
     plan_budget,
+    sustainable_budget,
     temporal_leakage,
 )
 from temporaldp.base.errors import BudgetError, InputError
@@ -251,6 +252,29 @@ class TestTotalVariation(FilterContract):
             )
             assert (paper <= mine * (1.0 + 1e-12)).all()
             assert (mine <= most * (1.0 + 1e-12)).all()
+
+
+class LaterCountsTwice(TotalVariation):
+    """Every release is published again at the next step: from the future it arrives twice."""
+
+    def arriving(self, side, transition, release, before):
+        return super().arriving(side, transition, release if side == "backward" else 2.0 * release, before)
+
+
+class LaterTwiceAccounting(TotalVariationAccounting):
+    name = "later twice"
+
+    def steps(self, user):
+        return LaterCountsTwice(user)
+
+
+def test_a_method_of_ones_own_may_tell_the_past_from_the_future():
+    """Also where both directions have the same matrix."""
+    method = LaterTwiceAccounting()
+    limit = leakage_supremum(WALK, 0.1, accounting=method).temporal
+    assert limit >= temporal_leakage(WALK, [0.1] * 200, accounting=method).worst
+    budget = sustainable_budget(WALK, 1.0, accounting=method)
+    assert 0.99 < temporal_leakage(WALK, [budget] * 300, accounting=method).worst <= 1.0
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from threading import Event, Thread, Timer
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.cells import cell_len
 from rich.markup import escape
 from rich.table import Table
 
@@ -78,7 +79,9 @@ def listing(
             *name.split(),
             *(part for row in rows for part in (row[name].split() if name in left else [row[name]])),
         ]
-        table.add_column(name, justify="left" if name in left else "right", min_width=max(map(len, uncut)))
+        table.add_column(
+            name, justify="left" if name in left else "right", min_width=max(map(cell_len, uncut), default=0)
+        )
     for k, row in enumerate(rows):
         table.add_row(*map(escape, row.values()), style="bold" if k == bold else None)
     console.print(table, crop=False)

@@ -26,7 +26,7 @@ method             a release                                   incoming leakage
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
@@ -383,13 +383,13 @@ class Accounting(ABC, Generic[R, A]):
         found = []
         for k, user in enumerate(users):
             with part(k / len(users), (k + 1) / len(users), "leakage of every step"):
-                past, future = self.both_arrivals(user, releases)
+                past, future = self.both_sides(user, releases, self.arrivals)
                 found.append(self.leakage(user, past, releases, future))
         return found
 
-    def both_arrivals(self, user: Adversary, releases: R) -> tuple[A, A]:
-        """Incoming leakage from the past and from the future."""
-        past, future = (self.arrivals(user, side, releases) for side in SIDES)
+    def both_sides(self, user: Adversary, releases: R, arrivals: Callable[[Adversary, Side, R], A]) -> tuple[A, A]:
+        """`arrivals` or `supremum_arrivals` from the past and from the future."""
+        past, future = (arrivals(user, side, releases) for side in SIDES)
         return past, future
 
     def limits(self, users: Sequence[Adversary], release: R) -> Limits:
@@ -397,9 +397,7 @@ class Accounting(ABC, Generic[R, A]):
         found = []
         for k, user in enumerate(users):
             with part(k / len(users), (k + 1) / len(users), "leakage over an infinite horizon"):
-                past = self.supremum_arrivals(user, SIDES[0], release)
-                alike = user.backward == user.forward
-                future = past if alike else self.supremum_arrivals(user, SIDES[1], release)
+                past, future = self.both_sides(user, release, self.supremum_arrivals)
                 found.append(self.supremum_leakage(user, past, release, future))
         return largest_limits(found)
 

@@ -56,7 +56,7 @@ def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
 
 
 def exact_shape(request: Request, method: Method, by: Measure | None) -> FloatArray:
-    """Budgets within two hundredths of the noise of `exact_plan`, for another method to scale: closer ones do no better."""
+    """Budgets about as those of `exact_plan`, which exceed the level by at most 3 %, for another method to scale."""
     known = _by_paper(request, method, by)
     if by is None:
         return raised(known, request.series, request.alpha, mean_noise)

@@ -66,7 +66,8 @@ def _of_all(users: Sequence[Adversary], some: list[float]) -> float:
 def _directions(users: Sequence[Adversary]) -> Iterator[list[tuple[float, float]]]:
     """Of each direction of some users, the cube of its number of states in hundreds, and about how many steps it remembers."""
     for user in users[:: max(1, len(users) // SAMPLE)][:SAMPLE]:
-        known = (one.matrices[0] for one in user.directions if one.matrices)
+        sides = user.directions[: 1 if user.backward == user.forward else 2]  # what is alike is computed once
+        known = (one.matrices[0] for one in sides if one.matrices)
         yield [_direction(one) for one in known if isinstance(one, TransitionMatrix)]
 
 

@@ -7,7 +7,7 @@ paper's bound is never exceeded.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -145,12 +145,14 @@ class Exact(Accounting[Releases, Any]):
         ceiling = added(PAPER.arrivals(user, side, releases.width), releases.width)
         return arrivals(correlation, releases, ceiling, turned=side == "forward")
 
-    def both_arrivals(self, user: Adversary, releases: Releases) -> tuple[ExactArrivals | None, ExactArrivals | None]:
-        """Incoming leakage from the past and from the future: the same numbers where both directions are alike."""
+    def both_sides(
+        self, user: Adversary, releases: Releases, arrivals: Callable[[Adversary, Side, Releases], Any]
+    ) -> tuple[Any, Any]:
+        """The same numbers from the past and from the future where both directions are alike."""
         is_mirrored = isinstance(user.backward, TransitionMatrix) and user.backward == user.forward
         if not is_mirrored or releases != releases[::-1]:
-            return super().both_arrivals(user, releases)
-        found = self.arrivals(user, SIDES[0], releases)
+            return super().both_sides(user, releases, arrivals)
+        found = arrivals(user, SIDES[0], releases)
         return found, found
 
     def leakage(
