@@ -273,7 +273,7 @@ def test_a_long_leakage_a_supremum_and_a_plan_report_their_estimates():
     def stop(doing, share):
         raise CancelledError(doing)
 
-    user = tdp.Adversary(sticky(500), sticky(500))
+    user = tdp.Adversary(sticky(500), sticky(500, rng=9))
     for call, doing in (
         (lambda: tdp.temporal_leakage(user, [0.1] * 50), "leakage of every step"),
         (lambda: tdp.leakage_supremum(user, 0.1), "leakage over an infinite horizon"),
