@@ -455,3 +455,25 @@ def test_states_that_differ_in_spelling_alone_are_asked_about(tmp_path):
 
 def settings_text(folder):
     return (folder / "temporaldp.toml").read_text()
+
+
+@pytest.mark.long
+def test_the_error_that_a_proposal_states_is_that_of_the_next_plan(tmp_path):
+    """Also where the release begins as the history does: everybody at home."""
+    rng = np.random.default_rng(6)
+    for name in ("past", "now"):
+        rows = []
+        for user in range(60):
+            states = ["home"]
+            while len(states) < 8:
+                states.append(states[-1] if rng.random() < 0.8 else ("work" if states[-1] == "home" else "home"))
+            rows.append(",".join([f"{name}{user}", *states]))
+        (tmp_path / f"{name}.csv").write_text("\n".join([",".join(["user", *map(str, range(1, 9))]), *rows]) + "\n")
+    done = temporaldp("init", "now.csv", "--history", "past.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    written = (tmp_path / "temporaldp.toml").read_text()
+    assert "same_start = true" in written
+    plan = json.loads(temporaldp("plan", "--json", cwd=tmp_path).stdout)
+    errors = re.findall(r"simulated error of ([\d.]+) people", written)
+    assert errors and plan["advice"].count("simulated error") == len(errors)
+    assert errors == re.findall(r"simulated error of ([\d.]+) people", plan["advice"])

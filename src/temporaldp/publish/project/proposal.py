@@ -154,7 +154,7 @@ def _publication(
     else:
         left_out["horizon"] = n_steps
         questions.append(f"does the release end? If so, --set privacy.horizon={n_steps}, or another number of steps")
-    adversaries, public, choice, period = _correlated(traces, history)
+    adversaries, public, choice, period = _correlated(traces, history, begins_alike=bool(release.get("same_start")))
     windows, epochs = ([], []) if "horizon" in privacy else periods_of_streams(traces.step)
     found = compare_guarantees(
         adversaries,
@@ -204,7 +204,7 @@ def _guaranteed(
 
 
 def _correlated(
-    traces: TraceTable, history: TraceTable | None
+    traces: TraceTable, history: TraceTable | None, *, begins_alike: bool
 ) -> tuple[dict[str, Adversary] | None, PublicCorrelation | None, ModelChoice | None, int | None]:
     """Models of a history of other people with the same states; the first of them for smoothing, the choice, and the period."""
     if history is None or set(history.states) != set(traces.states):
@@ -215,7 +215,13 @@ def _correlated(
             choice = chosen_models(history, period=period)
             period = period if any(name.startswith("time of day") for name in choice.models) else None
             adversaries = estimate_models(history, choice.models, period=period, phase=0)
-            return adversaries, PublicCorrelation.of(adversaries["first order"], "a history"), choice, period
+            initial = history.histogram()[0] if begins_alike else None
+            return (
+                adversaries,
+                PublicCorrelation.of(adversaries["first order"], "a history", initial=initial),
+                choice,
+                period,
+            )
     return None, None, None, None
 
 
