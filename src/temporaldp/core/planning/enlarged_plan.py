@@ -62,8 +62,10 @@ def _shapes(request: Request, method: Method, by: Measure | None) -> Iterator[Fl
     """Budgets for one matrix without a metric, which say how much each step should have."""
     assert request.horizon is not None
     plain = _plain(request)
+    # Closer shapes do no better for longer memory, whose leakage has another shape
+    close = 0.03 if any(user.is_lifted for user in request.users) else 1e-4
     with suppress(PlanError):
-        yield exact_shape(plain.by(Exact()), method, by)
+        yield exact_shape(plain.by(Exact()), method, by, close)
     with suppress(PlanError):
         yield paper_plan(plain.by(PaperBound()), method, by).epsilons
     if by is None or (by.weights > 0.0).all():

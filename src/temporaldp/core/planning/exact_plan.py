@@ -55,12 +55,12 @@ def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
     return plan_within_level(request, found, method, leakage=accounted(found), by=by)
 
 
-def exact_shape(request: Request, method: Method, by: Measure | None) -> FloatArray:
-    """Budgets about as those of `exact_plan`, which exceed the level by at most 3 %, for another method to scale."""
+def exact_shape(request: Request, method: Method, by: Measure | None, close: float) -> FloatArray:
+    """Budgets about as those of `exact_plan`, which exceed the level by a share `close` at most."""
     known = _by_paper(request, method, by)
     if by is None:
         return raised(known, request.series, request.alpha, mean_noise)
-    return least_noise(list(request.users), request.alpha, by, known, request.series, close=0.03)
+    return least_noise(list(request.users), request.alpha, by, known, request.series, close=close)
 
 
 def _by_paper(request: Request, method: Method, by: Measure | None) -> FloatArray:
