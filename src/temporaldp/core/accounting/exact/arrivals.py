@@ -38,9 +38,6 @@ from temporaldp.core.mechanisms.likelihood_box import widths
 USERS_BLOCK = 1 << 9
 """Users whose series are computed between two reports of progress."""
 
-SAME_BOUND = 1e-12
-"""Share by which the bound of a step may exceed that of an earlier one whose answer it shares."""
-
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,10 +191,10 @@ def _filled(
         for place in np.flatnonzero(t == last - 1).tolist():
             one, depths = int(user[place]), here.depths[:, place].tolist()
             end = _end_of_answer(chains, proved or (found.proved,), runs, one, last - 1, depths)
-            # Where the bound was reached, other pairs were not compared, and may leak more where it is higher.
+            # Where the bound was reached, other pairs were not compared, and may leak more where it is higher than rounding alone
             is_bound = here.proved[place] >= ceiling[one, last - 1]
             if is_bound:
-                higher = ceiling[one, last:end] > here.proved[place] * (1.0 + SAME_BOUND)
+                higher = ceiling[one, last:end] > here.proved[place] * (1.0 + 1e-12)
                 end = last + int(np.argmax(np.append(higher, True)))
             if end > last:
                 found.attained[one, last:end], found.pairs[one, last:end] = here.attained[place], here.pairs[place]
