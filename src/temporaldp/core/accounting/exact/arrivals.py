@@ -191,7 +191,7 @@ def _filled(
         for place in np.flatnonzero(t == last - 1).tolist():
             one, depths = int(user[place]), here.depths[:, place].tolist()
             end = _end_of_answer(chains, proved or (found.proved,), runs, one, last - 1, depths)
-            # Where the bound was reached, other pairs were not compared, and may leak more where it is higher than rounding alone
+            # Where the bound was reached, no other pair was compared: one may leak more where the bound is higher
             is_bound = here.proved[place] >= ceiling[one, last - 1]
             if is_bound:
                 higher = ceiling[one, last:end] > here.proved[place] * (1.0 + 1e-12)
