@@ -91,7 +91,7 @@ def demo(
     zones = np.array(walks.states)[walks.codes].T.tolist()
     save_columns({"person": list(walks.users)} | dict(zip(walks.times, zones, strict=True)), town / "commuters.csv")
     console.print(
-        "To repeat what follows, with the key of this ledger: export TEMPORALDP_KEY_FILE=.key/key", soft_wrap=True
+        f"To repeat what follows: cd {town}; export TEMPORALDP_KEY_FILE=.key/key", soft_wrap=True, markup=False
     )
     _run(context, town, TOWN)
     console.print(f"Report, plan, counts and pictures are in {output}: open {output / 'report.html'}", soft_wrap=True)
