@@ -388,7 +388,7 @@ class Accounting(ABC, Generic[R, A]):
         return found
 
     def both_sides(self, user: Adversary, releases: R, arrivals: Callable[[Adversary, Side, R], A]) -> tuple[A, A]:
-        """`arrivals` or `supremum_arrivals` from the past and from the future."""
+        """Incoming leakage from the past and from the future, by `arrivals` or `supremum_arrivals`."""
         past, future = (arrivals(user, side, releases) for side in SIDES)
         return past, future
 

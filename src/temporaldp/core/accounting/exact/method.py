@@ -148,8 +148,8 @@ class Exact(Accounting[Releases, Any]):
     def both_sides(
         self, user: Adversary, releases: Releases, arrivals: Callable[[Adversary, Side, Releases], Any]
     ) -> tuple[Any, Any]:
-        """The same numbers from the past and from the future where both directions are alike."""
-        is_mirrored = isinstance(user.backward, TransitionMatrix) and user.backward == user.forward
+        """Both directions; one is computed where both have one matrix, and the releases are the same in reverse order."""
+        is_mirrored = user.is_constant and user.backward == user.forward
         if not is_mirrored or releases != releases[::-1]:
             return super().both_sides(user, releases, arrivals)
         found = arrivals(user, SIDES[0], releases)
