@@ -283,6 +283,16 @@ def test_both_sides_are_close_for_real_dwell_times_and_words():
         assert temporal_leakage(chain, [0.0957] * 150).worst <= limit.temporal * (1.0 + 1e-6)
 
 
+@pytest.mark.parametrize("every", [3, 6])
+def test_both_sides_are_close_where_few_steps_are_released(every):
+    """Budgets of the steps around one are then no budgets of that step; bounds that they shared would be those of alpha / T."""
+    chain = estimate_words(sleep_sample(), order=2)
+    epsilons = 0.5 * (np.arange(30) % every == every - 1)
+    found = temporal_leakage(chain, epsilons)
+    assert found.attained.temporal.max() <= found.worst <= 1.01 * found.attained.temporal.max()
+    assert found.worst < 0.8 * epsilons.sum()
+
+
 def test_a_filter_that_was_exceeded_admits_nothing_more():
     """Also after a larger last step, or one that was not admitted: the reserve's supremum is then no bound."""
     chain = of_words(RETURNING)

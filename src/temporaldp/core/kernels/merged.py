@@ -42,17 +42,14 @@ class Spread:
 
     Parameters
     ----------
-    low, high : array, shape (b, m)
-        Of each hidden state, relative to the mean of its label; a row for each part of the steps.
-    starts : tuple of b int
-        The position at which each part begins, for which its row holds.
+    low, high : array, shape (T, m) or (1, m)
+        Of each hidden state, relative to the mean of its label, at each of T positions, or at all.
     rise : float
         Nats by which any two differ at most, whatever follows; 0 where nothing follows.
     """
 
     low: FloatArray
     high: FloatArray
-    starts: tuple[int, ...] = (0,)
     rise: float = 0.0
 
     @property
@@ -63,19 +60,18 @@ class Spread:
 
     def at(self, positions: IntArray) -> tuple[FloatArray, FloatArray]:
         """The bounds at some positions, shape (B, m), or (1, m) for all."""
-        if len(self.starts) == 1:
+        if len(self.low) == 1:
             return self.low, self.high
-        rows = np.searchsorted(self.starts, positions, side="right") - 1
-        return self.low[rows], self.high[rows]
+        return self.low[positions], self.high[positions]
 
     def sums(
         self, weights: tuple[FloatArray, FloatArray], positions: IntArray, shown: FloatArray
     ) -> list[tuple[FloatArray, FloatArray]]:
         """Least and largest sums of weights, shape (B, m), over the hidden states of each label, shape (B, n)."""
-        if len(self.starts) == 1:
-            low, high = self.low[0, :, None] * shown, self.high[0, :, None] * shown
+        bounds = self.at(positions[:1] if (positions == positions[0]).all() else positions)
+        if len(bounds[0]) == 1:
+            low, high = (one[0, :, None] * shown for one in bounds)
             return [(one @ low, one @ high) for one in weights]
-        bounds = self.at(positions)
         return [((one * bounds[0]) @ shown, (one * bounds[1]) @ shown) for one in weights]
 
 
@@ -118,8 +114,23 @@ class Hidden:
         each, mean = np.eye(len(self.labels)), self.shares[self.labels]
         return np.concatenate([each, mean]), np.concatenate([mean, each])
 
-    def parts(self, windows: FloatArray, follow: BoolArray, known: Spread) -> Spread:
-        """Bounds of a few parts of T positions, from the budgets that follow each, nearest first, shape (T, L).
+    def at_each(self, windows: FloatArray) -> Spread:
+        """Bounds at each of T positions, from the budgets that follow it, nearest first, shape (T, L); zeros follow the last.
+
+        From the last position back: those that follow one have bounds of their own by then.
+        """
+        low, high = np.ones((2, len(windows), len(self.labels)))
+        found = None
+        for position in range(len(windows) - 2, -1, -1):
+            budgets = np.broadcast_to(windows[position], (2 * len(self.labels), windows.shape[1]))
+            start = np.full(len(budgets), position)
+            found, _raised = self.largest(*self.from_mean, budgets, Spread(low, high), start=start, near=found)
+            one = around_mean(found)
+            low[position], high[position] = one.low[0], one.high[0]
+        return Spread(low, high)
+
+    def in_parts(self, windows: FloatArray, follow: BoolArray, known: Spread) -> Spread:
+        """Bounds at each of T positions, which neighbours share, from the budgets that follow, nearest first, shape (T, L).
 
         Parameters
         ----------
@@ -129,21 +140,15 @@ class Hidden:
         known : Spread
             Bounds for any budgets up to the largest one.
         """
-        m, n_positions = len(self.labels), len(windows)
-        parts = np.array_split(np.arange(n_positions), min(n_positions, 6))  # if doubled, it takes twice as long
-        starts = np.array([part[0] for part in parts])
+        m = len(self.labels)
+        parts = np.array_split(np.arange(len(windows)), min(len(windows), 6))  # if doubled, it takes twice as long
         budgets = np.repeat([windows[part].max(axis=0) for part in parts], 2 * m, axis=0)
         further = np.repeat([bool(follow[part].any()) for part in parts], 2 * m)
         top, bottom = (np.tile(one, (len(parts), 1)) for one in self.from_mean)
-        # Positions that are parts of their own tighten one another's bounds. The largest budgets of several positions are no
-        # budgets of a position, for which alone such bounds hold
-        for _ in range(3 if len(parts) == n_positions and not follow.any() else 1):
-            near = np.repeat([known.apart], len(parts), axis=0).ravel() if len(known.starts) == 1 else None
-            found = self.largest(top, bottom, budgets, known, further, np.repeat(starts, 2 * m), near)[0]
-            each = [around_mean(one) for one in np.split(found, len(parts))]
-            low, high = (np.concatenate(rows) for rows in zip(*((one.low, one.high) for one in each), strict=True))
-            known = Spread(low, high, tuple(starts.tolist()))
-        return known
+        found = self.largest(top, bottom, budgets, known, further, near=np.tile(known.apart, len(parts)))[0]
+        each, sizes = [around_mean(one) for one in np.split(found, len(parts))], [len(part) for part in parts]
+        low, high = np.concatenate([one.low for one in each]), np.concatenate([one.high for one in each])
+        return Spread(np.repeat(low, sizes, axis=0), np.repeat(high, sizes, axis=0))
 
     def constant(self, epsilon: float, n_steps: int) -> Spread:
         """Bounds that hold at all steps of a budget that so many follow at most."""
@@ -297,6 +302,8 @@ class _Pairs:
         for step in range(n_steps):
             some = slice(0, ends[step])
             top, bottom = top[some] @ chain.rows, bottom[some] @ chain.rows
+            if not budgets[some, step].any() and step + 1 < budgets.shape[1]:
+                continue  # nothing is chosen, and no item ends
             signed = top - ratios[some] * bottom
             is_positive, positive = signed > 0.0, np.maximum(signed, 0.0)
             (positive_low, positive_high), (negative_low, negative_high) = self.spread.sums(
