@@ -119,6 +119,57 @@ def test_simulated_noise_has_the_variance_of_the_noise_that_is_drawn(scale, nois
     assert abs(drawn.mean()) < 0.05 * scale
 
 
+@pytest.mark.long
+def test_few_draws_of_large_budgets_are_proposed_for_people_who_seldom_move():
+    """Where most people stay, a step says much about the next ones: a few large budgets are worth more than many small ones."""
+    chain = TransitionMatrix([[0.95, 0.05], [0.05, 0.95]])
+    adversary, known = Adversary(chain, chain), PublicCorrelation(chain, provenance="a test")
+    terms = {"horizon": 40, "n_people": 300, "correlation": known}
+    found = compare_guarantees(adversary, **terms)
+    every, few = ([row for row in found.rows if bool(row.drawn) == is_few] for is_few in (False, True))
+    assert [str(row.guarantee) for row in few] == ["temporal", "user"]
+    for row in few:
+        (dense,) = (one for one in every if (one.guarantee, one.delta) == (row.guarantee, 0.0))
+        spent = row.plan.epsilons
+        assert row.is_clearly_better(dense) and row.noise < dense.noise / 2
+        assert (np.flatnonzero(spent) == np.arange(0, 40, row.draw_every)).all()
+        assert spent.sum() <= 1.0 or temporal_leakage(adversary, spent).worst <= 1.0
+    assert found.advised in few and found.advised.drawn in found.advice
+    assert found.columns()["drawn"][found.rows.index(few[0])] == np.count_nonzero(few[0].plan.epsilons)
+    # The plan in use is such a row, beside the one that is drawn at every step
+    again = compare_guarantees(adversary, **terms, plan=few[0].plan)
+    assert sum(row.plan is few[0].plan for row in again.rows) == 1
+    assert again.rows[0].noise == found.rows[0].noise
+    several = compare_guarantees(adversary, alphas=[0.5, 1.0], **terms)
+    assert not any(row.drawn for row in several.rows)
+
+
+def test_the_level_of_few_draws_is_that_of_their_releases():
+    terms = {"guarantee": "user", "horizon": 12}
+    assert level_for_error(5.0, **terms, draw_every=5) == pytest.approx(level_for_error(5.0, **terms) * 3 / 12)
+    with pytest.raises(BudgetError, match="draw_every is for delta = 0"):
+        level_for_error(5.0, **terms, delta=1e-6, draw_every=5)
+
+
+def test_errors_are_those_of_counts_like_the_ones_of_the_past():
+    """A rush hour, which no chain without a clock has: all people are elsewhere every second step."""
+    past = np.tile([[90.0, 10.0], [10.0, 90.0]], (15, 1))
+    terms = {"horizon": 20, "n_people": 500, "delta": 0.0}
+    by_chain = compare_guarantees(ADVERSARY, **terms, correlation=KNOWN)
+    by_past = compare_guarantees(ADVERSARY, **terms, correlation=KNOWN, past_counts=past)
+    short = compare_guarantees(ADVERSARY, **terms, correlation=KNOWN, past_counts=past[:19])
+    assert by_past.rows[0].noise == by_chain.rows[0].noise and short.rows[0].error == by_chain.rows[0].error
+    assert by_past.rows[0].error > by_chain.rows[0].error
+    with pytest.raises(InputError, match="a column for each state"):
+        compare_guarantees(ADVERSARY, **terms, correlation=KNOWN, past_counts=past[:, :1])
+
+
+def test_simulated_people_begin_as_others_did():
+    began = PublicCorrelation(CHAIN, provenance="a test", initial=[9, 0])
+    found = simulated_counts(began, n_people=500, horizon=3, repetitions=2, seed=1)
+    assert (found.counts[:, 0] == [500, 0]).all()
+
+
 def test_simulated_people_move_by_the_chain():
     found = simulated_counts(KNOWN, n_people=500, horizon=4_000, repetitions=1, seed=1)
     np.testing.assert_allclose(found.counts[0].mean(axis=0) / 500, [0.6, 0.4], atol=0.01)  # 0.3 and 0.2, over their sum

@@ -14,14 +14,15 @@ from temporaldp import BudgetError, LeakageSeries, compare_plans, save_plan
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import console, say, warn
 from temporaldp.apps.cli.render import answer, facts, learning_fact, listing, require_places, steps_table, working
-from temporaldp.base.display import number
+from temporaldp.base.display import number, spread
 from temporaldp.base.errors import PlanError
 from temporaldp.base.values import refuse
-from temporaldp.core.planning import Guarantee, Optimality, Plan, PlanComparison
+from temporaldp.core.planning import Optimality, Plan, PlanComparison
 from temporaldp.data.files.plans import plan_document
 from temporaldp.data.smoothing import GuaranteeComparison
 from temporaldp.publish.project.inputs import Inputs, absences, people_of
 from temporaldp.publish.project.planning import (
+    beaten_by_even_split,
     budget_terms,
     can_plan,
     compared,
@@ -37,7 +38,6 @@ from temporaldp.publish.report.sentences import (
     at_delta,
     chain,
     ended,
-    even_split,
     guarantee_line,
     nats,
     steps,
@@ -101,6 +101,10 @@ def plan(
             ),
         ),
         (
+            compare and settings.plan.draw_every > 1,
+            BudgetError("--compare is about methods that draw every step: leave out plan.draw_every"),
+        ),
+        (
             is_pure and privacy.noise is not None,
             BudgetError("privacy.noise is planned for a delta: give --delta D, such as 1e-6"),
         ),
@@ -137,7 +141,7 @@ def plan(
     # Also of another guarantee: the rows of the temporal level depend on the correlation.
     warn(inputs.scarcity, inputs.provenance.warning, absences(inputs.trajectories))
     if made is not None:
-        warn(_beaten(made, found))
+        warn(_beaten(made))
     if made is not None and output is not None:
         save_plan(made, output)
     answer(
@@ -154,15 +158,11 @@ def plan(
         raise refusal
 
 
-def _beaten(made: Plan, found: GuaranteeComparison) -> str | None:
+def _beaten(made: Plan) -> str | None:
     """Warning where the user level has less noise at the same level; None elsewhere."""
-    same = (
-        row
-        for row in found.rows
-        if (row.guarantee, row.alpha, row.delta) == (Guarantee("user"), made.alpha, made.delta)
-    )
-    user = next(same, None)
-    return None if user is None or not made.guarantee.is_temporal else even_split(made.mean_absolute_noise, user.noise)
+    if made.n_drawn is None or not made.guarantee.is_temporal:
+        return None
+    return beaten_by_even_split(made.alpha, made.n_drawn, made.delta, made.noise, made.mean_absolute_noise)
 
 
 def _document(made: Plan | None, found: GuaranteeComparison, methods: PlanComparison) -> dict[str, Any]:
@@ -214,7 +214,8 @@ def _show(
     has_levels = len({row.alpha for row in found.rows}) > 1
     rows = [
         {
-            "guarantee": ("> " if k == in_use else "  ") + row.guarantee.wording.label,
+            "guarantee": ("> " if k == in_use else "  ")
+            + ", ".join(filter(None, [row.guarantee.wording.label, row.drawn])),
             "delta": f"{row.delta:g}",
             **({"alpha": number(row.alpha, up=True)} if has_levels else {}),
             "noise": "-" if row.plan is None else number(row.noise),
@@ -261,7 +262,11 @@ def _show_details(inputs: Inputs, made: Plan) -> None:
     """Print budgets and steps, and how they were found."""
     first, middle, last = (number(float(made.epsilons[k]), down=True) for k in (0, len(made.epsilons) // 2, -1))
     spent = f"{first} at every step"
-    if not (made.epsilons == made.epsilons[0]).all():
+    if made.n_drawn != made.horizon:
+        spent = (
+            f"{spread(made.epsilons[made.epsilons > 0.0], down=True)}, drawn at {made.n_drawn} of {made.horizon} steps"
+        )
+    elif not (made.epsilons == made.epsilons[0]).all():
         between = "" if len(made.epsilons) < 3 else f"{middle} in the middle, "
         spent = f"{first} first, {between}{last} last"
     rows = [

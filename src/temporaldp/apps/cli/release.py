@@ -177,7 +177,7 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
                 "accounting": released.accounting,
                 "delta": released.delta,
                 "noise": released.noise,
-                "scales": released.scales,
+                "scales": released.drawn_scales,
                 "steps": len(released.times),
                 "states": released.states,
                 "epsilons": released.epsilons,
@@ -216,10 +216,12 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
     plan = setup.plan
     if plan is not None and not plan.delta and plan.guarantee.is_temporal and isinstance(plan.leakage, LeakageSeries):
         listing(explanation.by_observer(plan.leakage, plan.provenance, None), left=("the observer knows",))
+    drawn = released.drawn
     rows = [
         ("leakage", "" if released.accounting is None else accounting_line(released.accounting, setup.source)),
-        ("spent per step", spread(released.epsilons, up=True, digits=4) + at_delta(released.delta)),
-        ("noise", f"{discrete_noise(released.noise)}, scale {spread(released.scales, digits=4)} counts"),
+        ("counts drawn", "" if drawn.all() else f"at {drawn.sum()} of {drawn.size} times; the others are estimated"),
+        ("spent per step", spread(released.epsilons[drawn], up=True, digits=4) + at_delta(released.delta)),
+        ("noise", f"{discrete_noise(released.noise)}, scale {spread(released.scales[drawn], digits=4)} counts"),
         ("noise on a count", beside.sentence),
         ("estimates from", "" if estimates is None else estimates.used),
         ("fit", "" if estimates is None else estimates.fit),

@@ -32,6 +32,28 @@ from temporaldp.core.planning.noise_plan import NoisePlan, planned_grid
 from temporaldp.core.planning.plan import Plan
 
 
+def checked_draw_every(draw_every: int, horizon: int | None, delta: float) -> int:
+    """Return the number of steps from one draw to the next.
+
+    Raises
+    ------
+    BudgetError
+        Steps are left out at a delta, or without a horizon.
+    """
+    every = whole_number(draw_every, "draw_every", least=1)
+    if every > 1 and (delta or horizon is None):
+        raise BudgetError(
+            "draw_every is for delta = 0 and a horizon of T steps: few draws of Gaussian noise contain no more than many, and "
+            "a stream can have longer steps. Leave it out"
+        )
+    return every
+
+
+def drawn_steps(n_steps: int, every: int) -> FloatArray:
+    """Weights of steps of which the first is drawn, and every so many after it: 1, or 0 in between."""
+    return np.asarray(np.arange(n_steps) % every == 0, dtype=np.float64)
+
+
 @cache
 def same_state() -> Adversary:
     """Adversary who knows that states never change: all releases are about one secret. No correlation reveals more."""
@@ -45,6 +67,7 @@ def plan_guarantee(
     *,
     delta: float = 0.0,
     noise: Noise | None = None,
+    draw_every: int = 1,
 ) -> Plan:
     """Plan a release that satisfies a level without a correlation: no adversary is needed.
 
@@ -52,8 +75,8 @@ def plan_guarantee(
     steps alone, each about its own step, with noise of its own; "window:W" against all releases, where states outside of the
     window reveal nothing about those inside. The temporal leakage about one of its states can be larger.
 
-    Every step has the same budget or noise. With delta = 0, budgets of a window add up (Theory, section 2); for a delta, the
-    privacy curves of its releases are composed.
+    Every step that is drawn has the same budget or noise. With delta = 0, budgets of a window add up (Theory, section 2); for a
+    delta, the privacy curves of its releases are composed.
 
     Parameters
     ----------
@@ -67,6 +90,8 @@ def plan_guarantee(
         0 for pure differential privacy.
     noise : {"gaussian", "laplace"}, optional
         Noise on every count for a delta; default "gaussian". With delta = 0, a histogram has Laplace noise.
+    draw_every : int
+        With delta = 0 and a horizon: the steps that are drawn, the first and every so many after it; the others have budget 0.
 
     Returns
     -------
@@ -94,15 +119,20 @@ def plan_guarantee(
         )
     level = positive(alpha, "alpha")
     n_steps = None if horizon is None else whole_number(horizon, "the horizon", least=1, error=BudgetError)
+    every = checked_draw_every(draw_every, n_steps, delta)
     width = kept.width(n_steps)
     if not delta:
         if noise not in {None, "laplace"}:
             raise BudgetError("Gaussian noise has no epsilon with delta = 0: give a delta, such as 1e-6")
-        budget = level / width
-        while leakage_together(budget, width) > level:  # by an ulp or two
+        n_draws = -(-width // every)
+        budget = level / n_draws
+        while leakage_together(budget, n_draws) > level:  # by an ulp or two
             budget = math.nextafter(budget, 0.0)
-        leakage = _of_windows(budget, width, n_steps, EXACT)
         budgets = np.full(n_steps or 1, budget)
+        leakage = _of_windows(budget, width, n_steps, EXACT)
+        if every > 1:
+            budgets *= drawn_steps(len(budgets), every)
+            leakage = guaranteed_leakage(kept, budgets, n_steps)
         return BudgetPlan(leakage=leakage, alpha=level, epsilons=budgets, method="uniform", guarantee=kept)
     kind = checked_noise(noise or "gaussian")
     # What a grid rounds up adds up over the releases: above 400 of them, it is finer

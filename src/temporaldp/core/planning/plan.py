@@ -119,6 +119,11 @@ class Plan(Table):
         return len(self.leakage) if isinstance(self.leakage, LeakageSeries) else None
 
     @property
+    def n_drawn(self) -> int | None:
+        """Number of steps whose counts are drawn; others, of weight 0, are not published. None for an infinite horizon."""
+        return None if self.horizon is None else int(np.isfinite(self.scales).sum())
+
+    @property
     def epsilons(self) -> FloatArray:
         """Leakage of each step by itself, in nats, shape (T,); shape (1,), for every step, with an unknown horizon."""
         return self.leakage.epsilons if isinstance(self.leakage, LeakageSeries) else read_only([self.leakage.epsilon])

@@ -15,7 +15,7 @@ from temporaldp.base.display import bound, figure_of, spread, summary
 from temporaldp.base.errors import InputError
 from temporaldp.base.extras import needing
 from temporaldp.base.names import positions, printable, state_names
-from temporaldp.base.values import REPLACE_ONE, FloatArray, IntArray, compared_by_value, copy_in, real_array
+from temporaldp.base.values import REPLACE_ONE, BoolArray, FloatArray, IntArray, compared_by_value, copy_in, real_array
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.planning import Guarantee
@@ -47,6 +47,7 @@ class ReleasedHistograms(Table):
     Parameters
     ----------
     counts : int array, shape (T, n)
+        0 at steps that were not drawn, whose epsilon is 0 and whose scale is inf: they are there for their estimates.
     epsilons : array, shape (T,)
         Epsilon of each step, in nats, by OpenDP's privacy map; under approximate DP, that of the step by itself at delta.
     scales : array, shape (T,)
@@ -94,7 +95,7 @@ class ReleasedHistograms(Table):
             raise InputError(f"expected counts of shape {(*steps, len(self.states))}, got {self.counts.shape}")
         # At a delta, a release with enough noise has an epsilon of 0; with a budget of 0 there is no finite scale.
         real_array(self.epsilons, "epsilons", shape=steps, ge=0.0)
-        real_array(self.scales, "scales", shape=steps, gt=0.0)
+        real_array(np.where(self.drawn, self.scales, 1.0), "scales", shape=steps, gt=0.0)
         if self.estimates is not None:
             for name in ESTIMATES.values():
                 real_array(getattr(self.estimates, name), f"{name} of the estimates", shape=self.counts.shape)
@@ -102,8 +103,20 @@ class ReleasedHistograms(Table):
     def __repr__(self) -> str:
         return f"ReleasedHistograms({len(self.times)} steps, {len(self.states)} states, {self.neighboring_relation})"
 
+    @property
+    def drawn(self) -> BoolArray:
+        """Mask of the steps whose counts were drawn, shape (T,)."""
+        return np.asarray(self.scales != np.inf)
+
+    @property
+    def drawn_scales(self) -> list[float | None]:
+        """Scale of the noise of each step; None at those that were not drawn."""
+        return [None if scale == np.inf else scale for scale in self.scales.tolist()]
+
     def columns(self) -> dict[str, list[Any]]:
         """Columns in long form: time, state, estimate, low and high (where there are estimates), noisy, scale, epsilon.
+
+        Noisy and scale are None at steps that were not drawn.
 
         Under approximate DP, also delta and the noise; of another guarantee than the temporal level, its name.
         """
@@ -117,8 +130,10 @@ class ReleasedHistograms(Table):
                 column: np.round(getattr(estimates, name), 2).ravel().tolist() for column, name in ESTIMATES.items()
             }
         long |= {
-            "noisy": self.counts.ravel().tolist(),
-            "scale": [float(f"{scale:.6g}") for scale in self.scales.tolist() for _ in range(n)],
+            "noisy": [
+                count if self.drawn[t] else None for t in range(len(self.times)) for count in self.counts[t].tolist()
+            ],
+            "scale": [scale and float(f"{scale:.6g}") for scale in self.drawn_scales for _ in range(n)],
             "epsilon": [float(bound(epsilon)) for epsilon in self.epsilons.tolist() for _ in range(n)],
         }
         if self.delta > 0.0:
@@ -155,7 +170,7 @@ class ReleasedHistograms(Table):
         shown = {
             "states": ", ".join(self.states[:8]) + (", ..." if len(self.states) > 8 else ""),
             "spent at each step, in nats": spread(self.epsilons, up=True),
-            "scale of the noise, in counts": spread(self.scales),
+            "scale of the noise, in counts": spread(self.scales[self.drawn]),
             "holds": "not said" if self.alpha is None else f"alpha = {bound(self.alpha)}",
         }
         return summary(f"ReleasedHistograms, {len(self.times)} steps", shown, self.neighboring_relation)
@@ -189,7 +204,7 @@ def save_released(released: ReleasedHistograms, path: str | Path, *, time: str =
         "l1_sensitivity": HISTOGRAM_SENSITIVITY,
         "alpha": released.alpha,
         "delta": released.delta,
-        "scales": released.scales.tolist(),
+        "scales": released.drawn_scales,
         "accounting": None if released.accounting is None else released.accounting.document(),
         "guarantee": str(released.guarantee),
         "unit": "nats",
@@ -280,10 +295,12 @@ def _assembled(columns: Columns, said: dict[str, Any]) -> ReleasedHistograms:
     def table(name: str) -> FloatArray:
         found = np.empty((len(times), len(states)))
         for row, cell in zip(rows, columns[name], strict=True):
-            found[row] = float(cell)
+            found[row] = np.inf if cell in {None, ""} and name in {"noisy", "scale"} else float(cell)
         return found
 
     counts, scales, epsilons = table("noisy"), table("scale"), table("epsilon")
+    not_drawn = np.isinf(counts) & np.isinf(scales) & (epsilons == 0.0)
+    counts[not_drawn] = 0.0
     is_whole = np.isfinite(counts) & (np.abs(counts) < 2.0**62) & (counts == np.floor(counts))
     if not is_whole.all():
         raise InputError(f"expected whole numbers in column noisy, got {counts[~is_whole][0]}")

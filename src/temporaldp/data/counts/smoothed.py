@@ -98,10 +98,12 @@ class SmoothedHistograms(CountEstimate, Table):
         return f"People move with {self.movement:.2g} times the variance of the chain; the intervals are widened accordingly."
 
     def of(self, released: ReleasedHistograms) -> ReleasedHistograms:
-        """The released histograms with these estimates of their steps."""
-        at = [self.times.index(time) for time in released.times]
-        found = CountEstimate(self.counts[at], self.lower[at], self.upper[at])
-        return replace(released, estimates=found)
+        """The released histograms with these estimates, of steps that were not drawn, too."""
+        at, n_steps = [self.times.index(time) for time in released.times], len(self.times)
+        counts, spent, scales = np.zeros(self.counts.shape, dtype=np.int64), np.zeros(n_steps), np.full(n_steps, np.inf)
+        counts[at], spent[at], scales[at] = released.counts, released.epsilons, released.scales
+        found = CountEstimate(self.counts, self.lower, self.upper)
+        return replace(released, counts=counts, epsilons=spent, scales=scales, times=self.times, estimates=found)
 
     def columns(self) -> dict[str, list[Any]]:
         """Columns in long form, one entry per time and state: time, state, estimate, low, high, published."""
@@ -169,7 +171,7 @@ def smooth(
     """
     public = None if correlation is None else require_public(correlation).reordered(released.states)
     labels = released.times if times is None else tuple(times)
-    position = {label: t for t, label in enumerate(released.times)}
+    position = {label: t for t, label in enumerate(released.times) if released.drawn[t]}
     if missing := set(released.times) - set(labels):
         raise InputError(f"expected times that hold every released one, but {sorted(missing)[0]!r} is not among them")
     totals = checked_totals(total, len(labels))
@@ -220,6 +222,8 @@ def _require_possible(released: ReleasedHistograms, totals: dict[str, float]) ->
     """Refuse totals that the released counts cannot have come from."""
     n = len(released.states)
     for counts, scale, time in zip(released.counts, released.scales.tolist(), released.times, strict=True):
+        if scale == np.inf:
+            continue
         deviation = float(np.sqrt(noise_variance(scale, released.noise) * n))
         off = abs(float(counts.sum()) - totals[time])
         # Laplace noise on a count is 12 standard deviations away with a probability of e^-17, that on several less often.

@@ -1,5 +1,6 @@
 """Counts worth publishing: released counts and a public correlation put together, after the noise and at no privacy cost."""
 
+from temporaldp.data.smoothing.comparison import GuaranteeComparison, GuaranteeRow
 from temporaldp.data.smoothing.count_filter import (
     CountEstimate,
     FilterState,
@@ -9,7 +10,7 @@ from temporaldp.data.smoothing.count_filter import (
     estimates,
     smooth_steps,
 )
-from temporaldp.data.smoothing.guarantees import GuaranteeComparison, GuaranteeRow, compare_guarantees, level_for_error
+from temporaldp.data.smoothing.guarantees import compare_guarantees, level_for_error
 from temporaldp.data.smoothing.public_correlation import PublicCorrelation, require_public
 
 __all__ = [

@@ -9,196 +9,41 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from temporaldp.base.arrow import Table
-from temporaldp.base.display import draw, number, summary
 from temporaldp.base.errors import BudgetError, InputError, PlanError
 from temporaldp.base.progress import part
-from temporaldp.base.values import plural, positive, whole_number
+from temporaldp.base.values import FloatArray, positive, real_array, whole_number
 from temporaldp.core.accounting import leakage_supremum, temporal_leakage
 from temporaldp.core.accounting.curve.arrivals import checked_delta
 from temporaldp.core.accounting.curve.method import ApproximateDP
 from temporaldp.core.accounting.exact.method import EXACT
-from temporaldp.core.accounting.monotone_search import bisected
+from temporaldp.core.accounting.monotone_search import bisected, largest_in_few_tries
 from temporaldp.core.accounting.protocol import Accounting
-from temporaldp.core.correlation import Adversaries
+from temporaldp.core.correlation import Adversaries, Population
 from temporaldp.core.planning import Guarantee, Plan, plan_budget, plan_guarantee, plan_noise
-from temporaldp.core.planning.every_correlation import epochs_together, leakage_together
+from temporaldp.core.planning.every_correlation import (
+    checked_draw_every,
+    drawn_steps,
+    leakage_together,
+)
 from temporaldp.core.planning.histogram_noise import (
     HISTOGRAM_SENSITIVITY,
     Noise,
     checked_noise,
     histogram_profile,
+    laplace_scales,
     mean_absolute_noise,
 )
+from temporaldp.data.smoothing.comparison import GuaranteeComparison, GuaranteeRow
 from temporaldp.data.smoothing.public_correlation import PublicCorrelation, require_public
-from temporaldp.data.smoothing.simulation import SimulatedCounts, simulated_counts
+from temporaldp.data.smoothing.simulation import SimulatedCounts, similar_counts, simulated_counts
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-BETTER = 0.75
-"""The temporal level is advised where its error is at most this share of that of the user level, which holds for more."""
-
-HALF = 0.5
-"""A delta is advised where it reduces the noise or the error to this share."""
+    pass
 
 MANY_STEPS = 200
 """Steps above which the temporal level with delta = 0 has one budget: the ends, which could spend more, are then few."""
-
-
-@dataclass(frozen=True, slots=True)
-class GuaranteeRow:
-    """One guarantee at one level.
-
-    Parameters
-    ----------
-    guarantee : Guarantee
-    alpha, delta : float
-        The level, in nats; 0 for pure differential privacy.
-    plan : Plan or None
-        A plan that satisfies it; None where there is none.
-    refusal : str
-        Why there is no plan; empty where there is one.
-    error : float or None
-        Mean absolute error of a smoothed count, in people, simulated for people who move by the public correlation; None
-        without one.
-    """
-
-    guarantee: Guarantee
-    alpha: float
-    delta: float
-    plan: Plan | None
-    refusal: str = ""
-    error: float | None = None
-
-    @property
-    def noise(self) -> float:
-        """Mean absolute noise of a count, in people, averaged over the steps; inf without a plan."""
-        return math.inf if self.plan is None else self.plan.mean_absolute_noise
-
-    @property
-    def published(self) -> float:
-        """Mean absolute error of what is read, in people: of estimates where there are some, else the noise."""
-        return self.noise if self.error is None else self.error
-
-    @property
-    def five_epochs(self) -> float | None:
-        """Leakage of five times as many steps, by their releases, about all states in them; None without `epochs`."""
-        return epochs_together(self.plan, 5) if self.guarantee.is_of_epochs and self.plan is not None else None
-
-    @property
-    def name(self) -> str:
-        """The guarantee and its delta, in words."""
-        return f"{self.guarantee.wording.label}, {f'delta = {self.delta:g}' if self.delta else 'pure'}"
-
-
-@dataclass(frozen=True, slots=True)
-class GuaranteeComparison(Table):
-    """Guarantees at one or several levels, from `compare_guarantees`.
-
-    Parameters
-    ----------
-    rows : tuple of GuaranteeRow
-        Level by level.
-    n_people, n_states : int or None
-    horizon : int or None
-    observers : str
-        For whom the temporal level holds, in words.
-    """
-
-    rows: tuple[GuaranteeRow, ...]
-    n_people: int | None
-    n_states: int | None
-    horizon: int | None
-    observers: str = Guarantee().wording.condition
-
-    def columns(self) -> dict[str, list[Any]]:
-        """One row per guarantee and level: noise and errors in people and as shares, and what five epochs leak together."""
-        columns: dict[str, list[Any]] = {
-            "guarantee": [str(row.guarantee) for row in self.rows],
-            "alpha": [row.alpha for row in self.rows],
-            "delta": [row.delta for row in self.rows],
-            "noise": [None if row.plan is None else row.noise for row in self.rows],
-            "share": [self.share(row.noise) for row in self.rows],
-            "error": [row.error for row in self.rows],
-            "error_share": [None if row.error is None else self.share(row.error) for row in self.rows],
-            "five_epochs": [row.five_epochs for row in self.rows],
-            "condition": [self.condition(row) for row in self.rows],
-            "refusal": [row.refusal or None for row in self.rows],
-        }
-        return columns
-
-    def plot(self, *, ax: Axes | None = None) -> Any:
-        """Draw the noise under each guarantee as bars (needs Matplotlib); `ax` and the result as of `LeakageSeries.plot`."""
-        return draw(self, ax=ax)
-
-    def _repr_html_(self) -> str:
-        """A table for notebooks."""
-        shown = {row.name: "no plan" if row.plan is None else _error_of(row) for row in self.rows}
-        return summary(
-            f"Guarantees for at most {plural(number(self.rows[0].alpha, up=True), 'nat')}", shown, self.advice
-        )
-
-    def condition(self, row: GuaranteeRow) -> str:
-        """For which observers the guarantee of a row holds, in words."""
-        return self.observers if row.guarantee.is_temporal else row.guarantee.wording.condition
-
-    def share(self, error: float) -> float | None:
-        """An error in people as a share of an average count; None where that is unknown."""
-        if self.n_people is None or self.n_states is None or math.isinf(error):
-            return None
-        return error * self.n_states / self.n_people
-
-    @property
-    def advised(self) -> GuaranteeRow | None:
-        """The row that `advice` is for, at the first level; None where nothing can be planned.
-
-        At the same delta, the temporal level if its error is at most 75 % of that of the user level, which holds for every
-        correlation; a window where there is no user level. A delta if it halves the noise or the error.
-        """
-        alpha = self.rows[0].alpha
-        found = [
-            row for row in self.rows if row.alpha == alpha and row.plan is not None and row.guarantee.kind != "event"
-        ]
-        pure, approximate = (
-            _chosen([row for row in found if (row.delta > 0.0) == is_approximate]) for is_approximate in (False, True)
-        )
-        if pure is None or approximate is None:
-            return pure or approximate
-        halves = approximate.published <= HALF * pure.published or approximate.noise <= HALF * pure.noise
-        return approximate if halves else pure
-
-    @property
-    def advice(self) -> str:
-        """What to take, for whom it holds, and why."""
-        best = self.advised
-        if best is None:
-            return "No guarantee can be planned at this level: see the reasons."
-        others = [row for row in self.rows if row.alpha == best.alpha and row.plan is not None]
-        said = f"Take the {best.name}, for {self.condition(best)}: {_error_of(best)}"
-        rival = "user" if best.guarantee.is_temporal else "temporal"
-        other = next((one for one in others if (one.delta, one.guarantee.kind) == (best.delta, rival)), None)
-        if other is not None:
-            said += f". The {other.guarantee.wording.label}, for {self.condition(other)}, has {_error_of(other)}"
-            said += "" if best.guarantee.is_temporal else ", less than 25 % better"
-        if best.delta:
-            pure = next((one for one in others if one.guarantee == best.guarantee and not one.delta), None)
-            said += "" if pure is None else f". The {best.guarantee.wording.label} with delta = 0 has {_error_of(pure)}"
-        return said + "."
-
-
-def _error_of(row: GuaranteeRow) -> str:
-    return f"{'noise' if row.error is None else 'a simulated error'} of {number(row.published)} people on a count"
-
-
-def _chosen(rows: Sequence[GuaranteeRow]) -> GuaranteeRow | None:
-    """The temporal level where it is clearly better than a guarantee for every correlation; else that, if there is one."""
-    temporal = next((row for row in rows if row.guarantee.is_temporal), None)
-    user = next((row for row in rows if row.guarantee == Guarantee("user")), None)
-    if temporal is None or user is None:
-        return temporal or user or next(iter(rows), None)
-    return temporal if temporal.published <= BETTER * user.published else user
 
 
 def compare_guarantees(
@@ -212,6 +57,7 @@ def compare_guarantees(
     n_people: int | None = None,
     n_states: int | None = None,
     correlation: PublicCorrelation | None = None,
+    past_counts: ArrayLike | None = None,
     noise: Noise = "gaussian",
     plan: Plan | None = None,
     accounting: Accounting[Any, Any] = EXACT,
@@ -220,7 +66,9 @@ def compare_guarantees(
     """Compare what each guarantee costs, from public knowledge alone.
 
     The temporal level is planned by the adversaries; the user level, windows and the event level need none, and each has its
-    condition. All with delta = 0 and at `delta`, where noise is the same at every step: a plan has slightly less.
+    condition. All with delta = 0 and at `delta`, where noise is the same at every step: a plan has slightly less. At one level,
+    with delta = 0, a row is added for counts that are drawn at every k-th step alone, with the k that suits smoothed estimates,
+    where that reduces their error by a tenth at least.
 
     Parameters
     ----------
@@ -239,7 +87,11 @@ def compare_guarantees(
     n_people, n_states : int, optional
         Public numbers, for shares of an average count.
     correlation : PublicCorrelation, optional
-        With `n_people` and `horizon`: errors of smoothed counts are simulated for people who move by it.
+        With `n_people` and `horizon`: errors of smoothed counts are simulated, for people who move by it or as in
+        `past_counts`.
+    past_counts : array, shape (T, n), optional
+        Public numbers of other people at T >= `horizon` steps, in the order of the correlation's states. People seldom move
+        by a chain, and errors are larger than for those who do.
     noise : {"gaussian", "laplace"}
         For a delta.
     plan : Plan, optional
@@ -266,7 +118,7 @@ def compare_guarantees(
     >>> found.advised.name
     'temporal level, pure'
     """
-    setting = _Setting.of(adversary, horizon, noise, accounting, n_people, correlation, seed)
+    setting = _Setting.of(adversary, horizon, noise, accounting, n_people, correlation, past_counts, seed)
     n_steps = setting.horizon
     n = n_states if correlation is None else len(correlation.states)
     levels = [positive(one, "alpha") for one in np.atleast_1d(np.asarray(alphas, dtype=np.float64)).tolist()]
@@ -282,7 +134,12 @@ def compare_guarantees(
         with part(k / len(asked), (k + 1) / len(asked), "guarantees"):
             fits = plan is not None and plan.horizon in {None, n_steps}
             in_use = fits and (plan.alpha, plan.guarantee, plan.delta) == (alpha, kind, one)  # type: ignore[union-attr]
-            rows.append(setting.row(kind, alpha, one, plan if in_use else None))
+            has_gaps = in_use and plan.n_drawn != plan.horizon  # type: ignore[union-attr]
+            rows.append(setting.row(kind, alpha, one, plan if in_use and not has_gaps else None))
+            if has_gaps:
+                rows.append(setting.row(kind, alpha, one, plan))
+            elif len(levels) == 1:
+                rows += filter(None, [setting.with_gaps(rows[-1])])
     return GuaranteeComparison(tuple(rows), n_people, n, n_steps)
 
 
@@ -295,19 +152,23 @@ def level_for_error(
     delta: float = 0.0,
     n_people: int | None = None,
     correlation: PublicCorrelation | None = None,
+    past_counts: ArrayLike | None = None,
     noise: Noise = "gaussian",
     accounting: Accounting[Any, Any] = EXACT,
+    draw_every: int = 1,
     seed: int = 0,
 ) -> float:
-    """Find the level at which counts have at most this error, with equal noise at every step: an upper bound, in nats.
+    """Find the level at which counts have at most this error, with equal noise where they are drawn: an upper bound, in nats.
 
     Parameters
     ----------
     largest_error : float
         Mean absolute error of a count, in people: smoothed, where `compare_guarantees` can simulate that, else as released.
-    adversary, horizon, delta, n_people, correlation, noise, accounting, seed
+    adversary, horizon, delta, n_people, correlation, past_counts, noise, accounting, seed
         As for `compare_guarantees`.
     guarantee : {"temporal", "user", "user:W", "window:W", "event"} or Guarantee
+    draw_every : int
+        As for `plan_guarantee`.
 
     Raises
     ------
@@ -321,8 +182,9 @@ def level_for_error(
     >>> round(level_for_error(20.0, guarantee="user", horizon=10), 2)
     1.0
     """
-    setting = _Setting.of(adversary, horizon, noise, accounting, n_people, correlation, seed)
-    return setting.level_of_error(Guarantee.of(guarantee), delta, positive(largest_error, "largest_error"))
+    setting = _Setting.of(adversary, horizon, noise, accounting, n_people, correlation, past_counts, seed)
+    every = checked_draw_every(draw_every, setting.horizon, delta)
+    return setting.level_of_error(Guarantee.of(guarantee), delta, positive(largest_error, "largest_error"), every)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,17 +206,28 @@ class _Setting:
         accounting: Accounting[Any, Any],
         n_people: int | None,
         correlation: PublicCorrelation | None,
+        past_counts: ArrayLike | None,
         seed: int,
     ) -> _Setting:
-        """The checked setting; people are simulated where their number, a chain and the number of steps are known."""
+        """The checked setting; counts are simulated where their number, a chain and the number of steps are known."""
         people = None if n_people is None else whole_number(n_people, "n_people", least=1)
         n_steps = None if horizon is None else whole_number(horizon, "horizon", least=1, error=BudgetError)
         simulated = None
         if correlation is not None and people is not None and n_steps is not None:
             counts = n_steps * len(require_public(correlation).states)
-            # 2,000 counts at least are simulated, in up to four populations if one has fewer.
-            times = min(max(2_000 // counts, 1), 4)
-            simulated = simulated_counts(correlation, n_people=people, horizon=n_steps, repetitions=times, seed=seed)
+            # 4,000 counts at least are simulated, in up to eight populations if one has fewer.
+            times = min(max(4_000 // counts, 1), 8)
+            terms: dict[str, Any] = {"n_people": people, "horizon": n_steps, "repetitions": times, "seed": seed}
+            past = None if past_counts is None else real_array(past_counts, "past counts", ge=0.0)
+            if past is not None and past.shape[1:] != (len(correlation.states),):
+                raise InputError(
+                    f"expected past counts of shape (T, {len(correlation.states)}), a column for each state of the "
+                    f"correlation, got {past.shape}"
+                )
+            if past is None or len(past) < n_steps or not past.any(axis=1).all():
+                simulated = simulated_counts(correlation, **terms)
+            else:
+                simulated = similar_counts(past, correlation, **terms)
         return cls(adversary, n_steps, checked_noise(noise), accounting, simulated)
 
     def row(self, guarantee: Guarantee, alpha: float, delta: float, plan: Plan | None) -> GuaranteeRow:
@@ -366,9 +239,10 @@ class _Setting:
         scales = made.scales if made.horizon is None else made.scales_for(made.horizon)
         return GuaranteeRow(guarantee, alpha, delta, made, error=self.error(scales, made.noise))
 
-    def _plan(self, guarantee: Guarantee, alpha: float, delta: float) -> Plan:
+    def _plan(self, guarantee: Guarantee, alpha: float, delta: float, draw_every: int = 1) -> Plan:
         if not guarantee.is_temporal:
-            return plan_guarantee(guarantee, alpha, self.horizon, delta=delta, noise=self.noise if delta else None)
+            noise = self.noise if delta else None
+            return plan_guarantee(guarantee, alpha, self.horizon, delta=delta, noise=noise, draw_every=draw_every)
         if self.adversary is None:
             raise InputError("the temporal level needs a correlation: give an adversary, or a history")
         if delta:
@@ -380,19 +254,61 @@ class _Setting:
                 return plan_budget(
                     self.adversary, alpha, self.horizon, method="upper_bound", accounting=self.accounting
                 )
-        return plan_budget(self.adversary, alpha, self.horizon, accounting=self.accounting)
+        weights = None if draw_every == 1 else drawn_steps(self.horizon or 1, draw_every)
+        return plan_budget(self.adversary, alpha, self.horizon, weights=weights, accounting=self.accounting)
+
+    def with_gaps(self, row: GuaranteeRow) -> GuaranteeRow | None:
+        """The guarantee with counts drawn at every k-th step alone; None where that does not reduce the error by a tenth.
+
+        Of intervals up to a quarter of the horizon, the shortest whose error is within 3 % of the least. Their noise is in
+        proportion to that for the first adversary without a longer memory.
+        """
+        n_steps, is_temporal = self.horizon, row.guarantee.is_temporal
+        if n_steps is None or n_steps > MANY_STEPS or row.delta or row.error is None:
+            return None
+        if row.guarantee.kind not in {"temporal", "user"}:
+            return None
+        errors, first = dict[int, float](), 1.0
+        for every in (1, 2, 3, 4, 6, 8, 12, 16, 24):
+            drawn = drawn_steps(n_steps, every)
+            if every > 1 and 4 * every > n_steps:
+                break
+            budget = self._equal_budget(drawn, row.alpha) if is_temporal else row.alpha / drawn.sum()
+            if every == 1:
+                first = budget * row.noise
+            by_noise = HISTOGRAM_SENSITIVITY / first if is_temporal else 1.0
+            scales = laplace_scales(by_noise * budget * drawn)
+            errors[every] = self.simulated.smoothed_error(scales, "laplace")  # type: ignore[union-attr]
+        best = next(every for every, error in errors.items() if error <= 1.03 * min(errors.values()))
+        if best == 1:
+            return None
+        with suppress(PlanError):
+            found = self.row(row.guarantee, row.alpha, 0.0, self._plan(row.guarantee, row.alpha, 0.0, best))
+            return found if found.is_clearly_better(row) else None
+        return None
+
+    def _equal_budget(self, drawn: FloatArray, alpha: float) -> float:
+        """Nearly the largest budget of these steps that satisfies the level for the first adversary without a longer memory."""
+        users = Population.of(self.adversary).users  # type: ignore[arg-type]
+        user = next((one for one in users if not one.is_lifted), users[0])
+
+        def worst(budget: float) -> float:
+            return temporal_leakage(user, budget * drawn, accounting=self.accounting).worst
+
+        return largest_in_few_tries(worst, alpha / float(drawn.sum()) * (1.0 - 1e-9), alpha, alpha, 0.02)
 
     def error(self, scales: Any, noise: Noise) -> float | None:
         """Error of smoothed counts, where they can be simulated."""
         return None if self.simulated is None else self.simulated.smoothed_error(scales, noise)
 
-    def level_of_error(self, guarantee: Guarantee, delta: float, largest: float) -> float:
-        """Level of the most noise that has at most this error, found to a hundredth of the scale; equal at every step."""
+    def level_of_error(self, guarantee: Guarantee, delta: float, largest: float, draw_every: int) -> float:
+        """Level of the most noise that has at most this error, found to a hundredth of the scale; equal where it is drawn."""
         noise: Noise = self.noise if delta else "laplace"
+        drawn = drawn_steps(self.horizon or 1, draw_every)
 
         def has_it(exponent: float) -> bool:
             scale = math.exp(exponent)
-            found = self.error(np.array([scale]), noise)
+            found = self.error(np.where(drawn, scale, np.inf), noise)
             return (mean_absolute_noise([scale], noise) if found is None else found) <= largest
 
         # Counts: noise of the first scale is 0 but for one count in a hundred, and of one of nine million it is all there is.
@@ -405,9 +321,10 @@ class _Setting:
         release = histogram_profile(noise, scale) if delta else HISTOGRAM_SENSITIVITY / scale
         method: Accounting[Any, Any] = ApproximateDP(delta) if delta else self.accounting
         if not guarantee.is_temporal:
-            return leakage_together(release, guarantee.width(self.horizon), method)
+            return leakage_together(release, -(-guarantee.width(self.horizon) // draw_every), method)
         if self.adversary is None:
             raise InputError("the temporal level needs a correlation: give an adversary, or another guarantee")
         if self.horizon is None:
             return leakage_supremum(self.adversary, release, accounting=method).worst
-        return temporal_leakage(self.adversary, [release] * self.horizon, accounting=method).worst
+        releases = [release if one else 0.0 for one in drawn]
+        return temporal_leakage(self.adversary, releases, accounting=method).worst

@@ -1,4 +1,4 @@
-"""Simulated counts of people who move by a public chain, and the error of their smoothed estimates."""
+"""Simulated counts, and the error of their smoothed estimates: of people like those of a history, or who move by a chain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from temporaldp.data.smoothing.public_correlation import PublicCorrelation
 
 @dataclass(frozen=True, slots=True)
 class SimulatedCounts:
-    """Counts of populations that move by the chain, and quantiles of their noise.
+    """Counts of populations, and quantiles of their noise.
 
     The same draws serve every scale of noise, so that errors rise with the scale.
 
@@ -35,13 +35,21 @@ class SimulatedCounts:
     correlation: PublicCorrelation
 
     def smoothed_error(self, scales: FloatArray, noise: Noise) -> float:
-        """Mean absolute error of a smoothed count, in people, with noise of one scale, or of one for each step."""
+        """Mean absolute error of a smoothed count, in people, with noise of one scale, or of one for each step.
+
+        A step with an infinite scale is not drawn.
+        """
         each = np.broadcast_to(np.asarray(scales, dtype=np.float64), self.counts.shape[1:2])
+        drawn, total = np.isfinite(each), float(self.counts[0, 0].sum())
+        each = np.where(drawn, each, 1.0)
         known = {scale: noise_variance(scale, noise) for scale in set(each.tolist())}
-        variances, total = [known[scale] for scale in each.tolist()], float(self.counts[0, 0].sum())
+        variances = [known[scale] for scale in each.tolist()]
         smoothed = [
             smooth_steps(
-                [StepRelease(y, variance, 1.0, total) for y, variance in zip(one, variances, strict=True)],
+                [
+                    StepRelease(y if is_drawn else None, variance, 1.0, total)
+                    for y, variance, is_drawn in zip(one, variances, drawn, strict=True)
+                ],
                 self.correlation,
             )[0].counts
             for one in self.counts + noise_at_quantiles(self.draws, each[:, None], noise)
@@ -49,13 +57,35 @@ class SimulatedCounts:
         return float(np.abs(np.array(smoothed) - self.counts).mean())
 
 
+def similar_counts(
+    past: FloatArray, correlation: PublicCorrelation, *, n_people: int, horizon: int, repetitions: int, seed: int
+) -> SimulatedCounts:
+    """Scale the counts of other people, shape (T, n), to a number of people, from the first step or, if unknown, from several.
+
+    They move as people do, and not by the chain that smooths them.
+    """
+    last = 0 if correlation.initial is not None else len(past) - horizon
+    starts = np.linspace(0, last, repetitions).astype(int).tolist()
+    shares = past / past.sum(axis=1, keepdims=True)
+    counts = n_people * np.array([shares[start : start + horizon] for start in starts])
+    draws = np.random.default_rng(seed).uniform(1e-12, 1.0 - 1e-12, counts.shape)
+    return SimulatedCounts(counts, draws, correlation)
+
+
 def simulated_counts(
     correlation: PublicCorrelation, *, n_people: int, horizon: int, repetitions: int, seed: int
 ) -> SimulatedCounts:
-    """Simulate populations that begin with the chain's stationary shares, or with equal ones where it has none."""
+    """Simulate populations that begin as other people did, where that is known; else with the chain's stationary shares.
+
+    With equal shares where it has none.
+    """
     generator = np.random.default_rng(seed)
-    n = len(correlation.states)
-    shares = _first_shares(correlation.matrix(0) if horizon > 1 else None, n)
+    n, began = len(correlation.states), correlation.initial
+    shares = (
+        _first_shares(correlation.matrix(0) if horizon > 1 else None, n)
+        if began is None
+        else np.array(began) / sum(began)
+    )
     counts = np.empty((repetitions, horizon, n))
     for one in counts:
         # More people change nothing that is shown

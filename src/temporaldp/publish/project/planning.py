@@ -9,18 +9,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.base.errors import InputError
+from temporaldp.base.values import IntArray
 from temporaldp.core.accounting import ApproximateDP
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.provenance import UNSTATED
 from temporaldp.core.planning import Guarantee, Plan, plan_budget, plan_guarantee, plan_noise
+from temporaldp.core.planning.every_correlation import checked_draw_every, drawn_steps
+from temporaldp.core.planning.histogram_noise import Noise
 from temporaldp.data.files import load_plan
 from temporaldp.data.files.plans import plan_from
 from temporaldp.data.smoothing import GuaranteeComparison, PublicCorrelation, compare_guarantees, level_for_error
+from temporaldp.data.tables import Traces
 from temporaldp.data.tables.moments import STEP_LENGTH, steps_between
 from temporaldp.publish.project.inputs import Inputs, gather
 from temporaldp.publish.release import Ledger
 from temporaldp.publish.release.ledger import configuration_at
-from temporaldp.publish.report.sentences import observers
+from temporaldp.publish.report.sentences import even_split, observers
 
 if TYPE_CHECKING:
     from temporaldp.publish.project.settings import Settings
@@ -75,6 +79,7 @@ def planned(settings: Settings, inputs: Inputs) -> Plan:
         No plan satisfies it.
     """
     privacy = settings.privacy
+    checked_draw_every(settings.plan.draw_every, privacy.horizon, privacy.delta or 0.0)
     if privacy.alpha is None:
         raise InputError("expected a level: --alpha A, or privacy.alpha in the project file")
     kept = guarantee_of(settings, step_of(inputs))
@@ -84,7 +89,14 @@ def planned(settings: Settings, inputs: Inputs) -> Plan:
             "the temporal level needs a correlation: give a history (--history FILE), or another guarantee"
         )
     if not kept.is_temporal:
-        made = plan_guarantee(kept, privacy.alpha, privacy.horizon, delta=privacy.delta or 0.0, noise=privacy.noise)
+        made = plan_guarantee(
+            kept,
+            privacy.alpha,
+            privacy.horizon,
+            delta=privacy.delta or 0.0,
+            noise=privacy.noise,
+            draw_every=settings.plan.draw_every,
+        )
         return replace(made, states=inputs.states, provenance=replace(UNSTATED, step=step_of(inputs)))
     if privacy.delta is not None:
         made = plan_noise(
@@ -152,7 +164,8 @@ def periods_of_streams(step: str | None) -> tuple[list[int], list[int]]:
 def level_of_error(settings: Settings, inputs: Inputs, largest: float) -> float:
     """The level at which counts under the guarantee in use have this error, in people."""
     kept, delta = guarantee_of(settings, step_of(inputs)), settings.privacy.delta or 0.0
-    return level_for_error(largest, guarantee=kept, delta=delta, **_public_terms(settings, inputs))
+    terms = _public_terms(settings, inputs)
+    return level_for_error(largest, guarantee=kept, delta=delta, draw_every=settings.plan.draw_every, **terms)
 
 
 def _public_terms(settings: Settings, inputs: Inputs) -> dict[str, Any]:
@@ -168,9 +181,17 @@ def _public_terms(settings: Settings, inputs: Inputs) -> dict[str, Any]:
         "horizon": privacy.horizon,
         "n_people": n_people,
         "correlation": public,
+        "past_counts": None if public is None else past_counts(inputs.learnt_from, public.states),
         "noise": privacy.noise or "gaussian",
         "accounting": privacy.accounting,
     }
+
+
+def past_counts(history: Traces | None, states: Sequence[str]) -> IntArray | None:
+    """How many people of a history are in each of these states at each step; None where that is unknown."""
+    if history is None or not history.has_histogram or set(history.states) != set(states):
+        return None
+    return history.histogram()[:, [history.states.index(state) for state in states]]
 
 
 def public_part(inputs: Inputs, *, same_start: bool) -> PublicCorrelation:
@@ -189,13 +210,20 @@ def public_part(inputs: Inputs, *, same_start: bool) -> PublicCorrelation:
 
 def budget_terms(settings: Settings) -> dict[str, Any]:
     """Return the keyword arguments that all planning methods of budgets share."""
-    privacy = settings.privacy
+    privacy, every = settings.privacy, settings.plan.draw_every
     return {
         "alpha": privacy.alpha,
         "horizon": privacy.horizon,
         "objective": settings.plan.objective,
         "accounting": privacy.accounting,
+        **({} if every == 1 else {"weights": drawn_steps(privacy.horizon or 1, every)}),
     }
+
+
+def beaten_by_even_split(alpha: float, n_drawn: int, delta: float, kind: Noise, noise: float) -> str | None:
+    """Warning where equal noise at the user level, drawn at as many steps, is less than this of the temporal level."""
+    split = plan_guarantee("user", alpha, n_drawn, delta=delta, noise=kind if delta else None)
+    return even_split(noise, split.mean_absolute_noise)
 
 
 def kept_plan(ledger: Ledger) -> Plan | None:
@@ -217,6 +245,13 @@ def given_plan(settings: Settings) -> Plan | None:
     if found is None:
         return None
     privacy = settings.privacy
+    if "draw_every" in settings.plan.model_fields_set and found.horizon is not None:
+        wanted = int(drawn_steps(found.horizon, settings.plan.draw_every).sum())
+        if found.n_drawn != wanted:
+            raise InputError(
+                f"{place} is drawn at {found.n_drawn} of {found.horizon} steps, but plan.draw_every = "
+                f"{settings.plan.draw_every} means {wanted}: leave out one of them, or plan again"
+            )
     terms = [("alpha", found.alpha), ("horizon", found.horizon), ("delta", found.delta or None)]
     for key, value in terms:
         asked = getattr(privacy, key)

@@ -25,7 +25,7 @@ from temporaldp.data.tables.traces import shared_people
 from temporaldp.lab.studies.refinements import ModelChoice, chosen_models
 from temporaldp.publish.project.document import DEFAULT_FILE
 from temporaldp.publish.project.looking import MAX_STATES, Looked, look
-from temporaldp.publish.project.planning import guarantee_of, periods_of_streams
+from temporaldp.publish.project.planning import guarantee_of, past_counts, periods_of_streams
 from temporaldp.publish.project.settings import OF_EACH_TABLE, Settings
 from temporaldp.publish.report.sentences import observers
 
@@ -110,9 +110,10 @@ def propose(
 
 @dataclass(frozen=True, slots=True)
 class ProposedPublication:
-    """A proposed publication: the keys of [privacy] and [release], those in comments, what to expect, and models, if any."""
+    """A proposed publication: the keys of [privacy], [plan] and [release], those in comments, what to expect, and models."""
 
     privacy: dict[str, Any]
+    plan: dict[str, Any]
     release: dict[str, Any]
     left_out: dict[str, Any]
     facts: list[str]
@@ -127,9 +128,10 @@ def _publication(
     """A publication of all steps of a finished table, or of a stream, with the guarantee and delta that cost least for it."""
     traces, history = looked.traces, None if past is None else past.traces
     privacy: dict[str, Any] = {"alpha": 1.0, "epsilon": 0.1} | given.get("privacy", {})
+    plan = dict(given.get("plan", {}))
     release: dict[str, Any] = {"ledger": "release.db", "output": "published.csv"} | given.get("release", {})
     if traces is None:
-        return ProposedPublication(privacy, release, {"horizon": 96}, [], is_ready=False)
+        return ProposedPublication(privacy, plan, release, {"horizon": 96}, [], is_ready=False)
     n_steps, left_out = traces.n_times, dict[str, Any]()
     if traces.absence is not None and "population" not in release:
         release["population"] = traces.n_users
@@ -165,6 +167,7 @@ def _publication(
         n_people=traces.n_observed,
         n_states=traces.n_states,
         correlation=public,
+        past_counts=None if public is None else past_counts(history, public.states),
     )
     if choice is not None:
         found = replace(
@@ -173,13 +176,21 @@ def _publication(
         )
     guarantee, facts = _guaranteed(found, privacy, questions, traces.step)
     if guarantee is None:
-        return ProposedPublication(privacy, release, left_out, facts, False, choice, period)
+        return ProposedPublication(privacy, plan, release, left_out, facts, False, choice, period)
     if public is not None and "horizon" in privacy:
         release["estimates"] = "smoothed"
+        terms = guarantee, privacy.get("delta", 0.0)
+        gaps = next((row for row in found.rows if row.drawn and (row.guarantee, row.delta) == terms), None)
+        if gaps is not None and "draw_every" not in plan:
+            plan["draw_every"] = gaps.draw_every
+            questions.append(
+                f"may counts be {gaps.drawn}, and estimated in between? A change that comes and goes between two draws is not "
+                "seen. If not, leave out plan.draw_every: at every step, estimates have a larger error"
+            )
     if public is None:
         release.pop("same_start", None)
     is_ready = adversaries is not None or not guarantee.is_temporal
-    return ProposedPublication(privacy, release, left_out, facts, is_ready, choice, period)
+    return ProposedPublication(privacy, plan, release, left_out, facts, is_ready, choice, period)
 
 
 def _guaranteed(
@@ -292,6 +303,7 @@ def _text(traces: Looked, past: Looked | None, publication: ProposedPublication)
             ),
             *([] if publication.models is None else _correlation(publication.models, publication.period)),
             *_section("privacy", publication.privacy, facts=publication.facts, left_out=publication.left_out),
+            *(_section("plan", publication.plan) if publication.plan else []),
             *_section("release", publication.release),
             *_section("report", {"output": "report.html"}),
         ]

@@ -13,17 +13,17 @@ import numpy as np
 from temporaldp.base.errors import InputError, OutputError, TemporaldpError
 from temporaldp.core.correlation import Provenance
 from temporaldp.core.correlation.provenance import together
-from temporaldp.core.planning import plan_guarantee
 from temporaldp.core.planning.histogram_noise import mean_absolute_noise
 from temporaldp.data.counts import ReleasedHistograms, SmoothedHistograms, save_released, smooth
 from temporaldp.data.files.atomic import write_text
 from temporaldp.data.tables import Traces
 from temporaldp.data.tables.moments import moment
+from temporaldp.publish.project.planning import beaten_by_even_split
 from temporaldp.publish.project.recipe import recipes_of
 from temporaldp.publish.project.release import BOTH_TOGETHER, ReleaseSetup, named_times, published_in, published_times
 from temporaldp.publish.release import ContinualRelease, filtered_histograms, release_histograms
 from temporaldp.publish.release.key_and_marks import require_decision
-from temporaldp.publish.report.sentences import even_split, published_text
+from temporaldp.publish.report.sentences import published_text
 
 
 @dataclass
@@ -151,18 +151,13 @@ class PublishingRun:
     @property
     def even_split(self) -> str | None:
         """Warning where equal noise at the user level, which holds for every correlation, would be less; None elsewhere."""
-        found, guard = self.released, self.setup.plan if self.stream is None else self.stream.guard
-        if (
-            self.is_part
-            or guard is None
-            or guard.horizon is None
-            or found.alpha is None
-            or not found.guarantee.is_temporal
-        ):
+        found, plan, stream = self.released, self.setup.plan, self.stream
+        if self.is_part or found.alpha is None or not found.guarantee.is_temporal:
             return None
-        kind = found.noise if found.delta else None
-        split = plan_guarantee("user", found.alpha, guard.horizon, delta=found.delta, noise=kind)
-        return even_split(mean_absolute_noise(found.scales, found.noise), split.mean_absolute_noise)
+        horizon = None if stream is None else stream.guard.horizon
+        n_drawn = horizon if plan is None else plan.n_drawn
+        noise = mean_absolute_noise(found.scales, found.noise)
+        return None if n_drawn is None else beaten_by_even_split(found.alpha, n_drawn, found.delta, found.noise, noise)
 
 
 @contextmanager
@@ -230,8 +225,12 @@ def _of_ledger(output: Path, stream: ContinualRelease[Any, Any], data: Traces) -
         return None
     old = old.reordered(data.states)
     kept = [stream.published(time) for time in old.times]
-    pairs = zip(kept, old.counts, strict=True)
-    return old if all(isinstance(one, np.ndarray) and np.array_equal(one, counts) for one, counts in pairs) else None
+    pairs = zip(kept, old.counts, old.drawn, strict=True)
+    is_kept = all(
+        isinstance(one, np.ndarray) and np.array_equal(one, counts) if drawn else one is None and stream.has(time)
+        for (one, counts, drawn), time in zip(pairs, old.times, strict=True)
+    )
+    return old if is_kept else None
 
 
 def _keeping_estimates(released: ReleasedHistograms, earlier: ReleasedHistograms) -> ReleasedHistograms:

@@ -20,7 +20,7 @@ from temporaldp.publish.report import Recipe
 if TYPE_CHECKING:
     from temporaldp.publish.project.settings import Settings
 
-SECTIONS = {"traces", "history", "correlation", "privacy", "release"}
+SECTIONS = {"traces", "history", "correlation", "privacy", "plan", "release"}
 """Sections of the settings that a release depends on."""
 
 OF_ONE_RUN = {

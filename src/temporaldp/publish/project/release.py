@@ -230,6 +230,7 @@ def _setup(settings: Settings) -> ReleaseSetup:
         _require_models(settings, planned)
     remembers = any(name.startswith(LONGER_MEMORY) for name in settings.correlation.models)
     by_plan_alone = privacy.delta is not None or (remembers and privacy.horizon is not None)
+    by_plan_alone = by_plan_alone or settings.plan.draw_every > 1
     if planned is None and (by_plan_alone or privacy.guarantee != "temporal"):
         planned, made = _made_plan(settings)
     ends = privacy.horizon if planned is None else planned.horizon
@@ -295,6 +296,13 @@ def _refuse_contradictions(settings: Settings, planned: Plan | None) -> None:
             InputError(
                 f"the ledger is an account of several tables, {', '.join(sorted(tables or ()))}: name the one that this job "
                 "publishes (--set release.table=NAME). The account has the level and the correlation"
+            ),
+        ),
+        (
+            settings.plan.draw_every > 1 and asked.estimates != "smoothed",
+            InputError(
+                "plan.draw_every leaves steps without counts, which estimates from all releases fill: give "
+                "release.estimates = smoothed and a public correlation (--history FILE), or leave out plan.draw_every"
             ),
         ),
         (

@@ -304,6 +304,12 @@ class PlanSettings(Section):
     objective: Literal["mean_absolute_error", "mean_squared_error"] = Field(
         "mean_absolute_error", description="Error that the optimal plan minimises."
     )
+    draw_every: int = Field(
+        1,
+        ge=1,
+        description="Counts are drawn at the first step and every so many after it, and estimated in between (smoothed). For "
+        "delta = 0 and a horizon: few draws with large budgets tell more than many with small ones.",
+    )
 
 
 class ReleaseSettings(Section):

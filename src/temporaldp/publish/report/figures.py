@@ -264,7 +264,7 @@ def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] 
     for panel in panels[len(chosen) :]:
         panel.set_visible(False)
     for k, (panel, state) in enumerate(zip(panels, chosen, strict=False)):
-        counts, label = released.counts[steps, state], "released"
+        counts, label = np.where(released.drawn, released.counts[:, state], np.nan)[steps], "released"
         panel.fill_between(
             steps, low[steps, state], high[steps, state], color=BLUE, alpha=0.25, linewidth=0.0, label=band, zorder=2.0
         )
@@ -289,7 +289,7 @@ def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] 
 
 def _noise_band(released: ReleasedHistograms) -> tuple[FloatArray, FloatArray, str]:
     """Counts less and plus 95 % of the noise, at least 0, and the name of the band."""
-    scales, of_step = np.unique(released.scales, return_inverse=True)
+    scales, of_step = np.unique(np.where(released.drawn, released.scales, 1.0), return_inverse=True)
     reach = np.array([noise_quantile(scale, 0.95, released.noise) for scale in scales.tolist()])[of_step, None]
     return np.maximum(released.counts - reach, 0.0), np.maximum(released.counts + reach, 0.0), "95 % of the noise"
 

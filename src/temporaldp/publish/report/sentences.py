@@ -317,7 +317,12 @@ def published_text(
     """
     n_present, n_states = present or (n_people, len(released.states))
     average = n_present / n_states
-    noise = mean_absolute_noise(released.scales, released.noise)
+    noise, drawn = mean_absolute_noise(released.scales, released.noise), released.drawn
+    gaps = (
+        ""
+        if drawn.all()
+        else f" Counts were drawn at {drawn.sum()} of these times; the others are estimated from them."
+    )
 
     def compared(people: float) -> str:
         return f"{number(people)} people ({number(100.0 * people / average)} % of an average count)"
@@ -345,7 +350,7 @@ def published_text(
             f"Numbers of people in {len(released.states)} states at {plural(last + 1, 'time')}, from {released.times[0]} to "
             f"{released.times[last]}; {n_people} people at a time"
             f"{'' if n_present == n_people else f', of whom about {n_present} are not absent'}, so {number(average)} per "
-            "state, on average.",
+            f"state, on average.{gaps}",
             *(
                 ["Each time is a moment: what happened until then counts for it. A date is its first moment, 0:00."]
                 if on_grid
@@ -353,10 +358,10 @@ def published_text(
             ),
             "",
             *estimated,
-            "- `noisy`: the true number plus random noise; it may be negative. All other columns follow from it and "
-            "from public numbers.",
-            f"- `scale`: of that noise, {spread(released.scales, digits=4)} people; on average, its size is {compared(noise)}. "
-            "`epsilon`: what the counts of one time spend by themselves, in nats; the guarantee is below"
+            "- `noisy`: the true number plus random noise; it may be negative"
+            f"{' (empty where none was drawn)' if gaps else ''}. All other columns follow from it and from public numbers.",
+            f"- `scale`: of that noise, {spread(released.scales[drawn], digits=4)} people; on average, its size is "
+            f"{compared(noise)}. `epsilon`: what the counts of one time spend by themselves, in nats; the guarantee is below"
             f"{', at `delta`; `noise`: its kind' if released.delta else ''}.",
             "",
             *([how, ""] if how else []),
@@ -366,6 +371,11 @@ def published_text(
             "Do not conclude:",
             "",
             "- that a difference smaller than the intervals is a change;",
+            *(
+                ["- that nothing happened between two draws: estimates there follow from how people usually move;"]
+                if gaps
+                else []
+            ),
             *(
                 ["- that no more can be learned than the guarantee states: observers who know more can learn more;"]
                 if released.guarantee.is_temporal
