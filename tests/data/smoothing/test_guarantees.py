@@ -9,6 +9,7 @@ from temporaldp import (
     Adversary,
     BudgetError,
     InputError,
+    Periodic,
     PublicCorrelation,
     Trajectories,
     TransitionMatrix,
@@ -160,6 +161,9 @@ def test_errors_are_those_of_counts_like_the_ones_of_the_past():
     short = compare_guarantees(ADVERSARY, **terms, correlation=KNOWN, past_counts=past[:19])
     assert by_past.rows[0].noise == by_chain.rows[0].noise and short.rows[0].error == by_chain.rows[0].error
     assert by_past.rows[0].error > by_chain.rows[0].error
+    clock = PublicCorrelation(Periodic([CHAIN, CHAIN]), provenance="a test")
+    at_any_hour = compare_guarantees(ADVERSARY, **terms, correlation=clock, past_counts=past)
+    assert at_any_hour.rows[0].error == by_chain.rows[0].error
     with pytest.raises(InputError, match="a column for each state"):
         compare_guarantees(ADVERSARY, **terms, correlation=KNOWN, past_counts=past[:, :1])
 

@@ -182,7 +182,9 @@ def _document(made: Plan | None, found: GuaranteeComparison, methods: PlanCompar
     document |= {
         "guarantees": rows,
         "advice": found.advice,
-        "advised": None if best is None else {"guarantee": str(best.guarantee), "delta": best.delta},
+        "advised": None
+        if best is None
+        else {"guarantee": str(best.guarantee), "delta": best.delta, "draw_every": best.draw_every},
     }
     if methods.plans:
         document["comparison"] = [

@@ -59,8 +59,9 @@ class GuaranteeRow:
 
     @property
     def draw_every(self) -> int:
-        """Number of steps from one draw to the next."""
-        return int(np.diff(np.flatnonzero(self.plan.epsilons))[0]) if self.drawn and self.plan is not None else 1
+        """Number of steps from the first draw to the second."""
+        drawn = [] if self.plan is None else np.flatnonzero(self.plan.epsilons).tolist()
+        return drawn[1] - drawn[0] if len(drawn) > 1 else 1
 
     @property
     def noise(self) -> float:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,9 +38,6 @@ from temporaldp.core.planning.histogram_noise import (
 from temporaldp.data.smoothing.comparison import GuaranteeComparison, GuaranteeRow
 from temporaldp.data.smoothing.public_correlation import PublicCorrelation, require_public
 from temporaldp.data.smoothing.simulation import SimulatedCounts, similar_counts, simulated_counts
-
-if TYPE_CHECKING:
-    pass
 
 MANY_STEPS = 200
 """Steps above which the temporal level with delta = 0 has one budget: the ends, which could spend more, are then few."""
@@ -91,7 +88,7 @@ def compare_guarantees(
         `past_counts`.
     past_counts : array, shape (T, n), optional
         Public numbers of other people at T >= `horizon` steps, in the order of the correlation's states. People seldom move
-        by a chain, and errors are larger than for those who do.
+        by a chain, and errors are larger than for those who do. Left out where the correlation depends on a clock.
     noise : {"gaussian", "laplace"}
         For a delta.
     plan : Plan, optional
@@ -224,7 +221,8 @@ class _Setting:
                     f"expected past counts of shape (T, {len(correlation.states)}), a column for each state of the "
                     f"correlation, got {past.shape}"
                 )
-            if past is None or len(past) < n_steps or not past.any(axis=1).all():
+            has_clock = not correlation.forward.is_constant  # of which the first step's phase in the past is unknown
+            if past is None or has_clock or len(past) < n_steps or not past.any(axis=1).all():
                 simulated = simulated_counts(correlation, **terms)
             else:
                 simulated = similar_counts(past, correlation, **terms)
