@@ -270,7 +270,7 @@ class _Pairs:
         n_pairs = len(self.top)
         low, high = np.ones(n_pairs), np.full(n_pairs, np.inf)
         raised = np.zeros((*self.budgets.shape, len(self.chain.shares)), dtype=np.bool_)
-        left = np.arange(n_pairs)
+        left, off = np.arange(n_pairs), np.zeros(n_pairs)
         # Rounds, of which six to eight are usual; a ratio without an upper bound after them is reported as infinite
         for _ in range(200):
             asked = ratio[left]
@@ -280,7 +280,10 @@ class _Pairs:
             low[left] = np.where(proved, low[left], np.maximum(low[left], asked))
             close = proved & (found >= asked * (1.0 - 4.0 * TOLERANCE))
             following = np.maximum(found * (1.0 + TOLERANCE), 1.0)
-            outside = (following <= low[left]) | (following >= high[left])
+            # Also where ratios swing from side to side, and hardly come closer
+            before, off[left] = off[left], found / asked - 1.0
+            is_slow = (off[left] * before < 0.0) & (np.abs(off[left]) > 0.5 * np.abs(before))
+            outside = is_slow | (following <= low[left]) | (following >= high[left])
             middle = np.where(np.isfinite(high[left]), np.sqrt(low[left] * high[left]), 2.0 * following)
             ratio[left] = np.where(outside, middle, following)
             left = left[~close & (high[left] > low[left] * (1.0 + TOLERANCE))]
