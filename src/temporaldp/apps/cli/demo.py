@@ -33,6 +33,13 @@ epsilon = 0.08       # what `audit` assumes that every step spends, in nats
 alpha = 1.0          # level that `plan` satisfies at every step, in nats
 horizon = 47         # steps
 
+[plan]
+draw_every = 4       # counts are drawn at every fourth step, and estimated in between
+
+[release]
+estimates = "smoothed"
+same_start = true    # a night begins as those of the history do
+
 [report]
 title = "Sleep stages of 76 people, every five minutes"
 step = "5 min"

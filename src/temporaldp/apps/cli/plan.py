@@ -257,7 +257,8 @@ def _noise(found: GuaranteeComparison, made: Plan) -> str:
     """The noise of the plan in use, compared with an average count."""
     noise, share = made.mean_absolute_noise, found.share(made.mean_absolute_noise)
     compared_with = "" if share is None else f", {number(100.0 * share)} % of an average count"
-    return f"noise of {number(noise)} people on a count{compared_with}"
+    gaps = "" if made.n_drawn == made.horizon else f" ({made.n_drawn} of {made.horizon} steps are drawn)"
+    return f"noise of {number(noise)} people on a count{compared_with}{gaps}"
 
 
 def _show_details(inputs: Inputs, made: Plan) -> None:
