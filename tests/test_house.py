@@ -261,7 +261,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 9_000, "base + data": 3_673, "lab": 1_021, "publish": 4_964, "apps": 2_302, "in all": 20_970}
+LIMITS = {"core": 9_002, "base + data": 3_675, "lab": 1_021, "publish": 4_963, "apps": 2_303, "in all": 20_974}
 """The most statements of each wing."""
 
 

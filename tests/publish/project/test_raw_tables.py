@@ -140,7 +140,7 @@ def test_what_is_never_left_is_named_and_a_limit_lets_it_end(tmp_path):
     text = (tmp_path / "temporaldp.toml").read_text()
     for line in ('user = "case:concept:name"', 'state = "concept:name"', 'time = "time:timestamp"', 'fill = "last"'):
         assert line in text
-    stream = re.sub(r"(?m)^(models|period|horizon|guarantee|delta) = .*$", "", text)
+    stream = re.sub(r"(?m)^(models|period|horizon|guarantee|delta|draw_every) = .*$", "", text)
     (tmp_path / "temporaldp.toml").write_text(stream)
     refused = " ".join(temporaldp("plan", cwd=tmp_path).stderr.split())
     assert "'Release A', 'Release B' is never left" in refused and "`fill_limit`" in refused and "horizon" in refused
