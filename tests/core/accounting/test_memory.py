@@ -293,6 +293,17 @@ def test_both_sides_are_close_where_few_steps_are_released(every):
     assert found.worst < 0.8 * epsilons.sum()
 
 
+def test_a_bound_is_a_number_where_none_is_proved_for_hidden_states():
+    """Ratios of two hidden states of this chain are not settled within the rounds of a search."""
+    rng = np.random.default_rng([31, 100096])
+    rng.random(), rng.choice([2, 3]), rng.integers(1, 11)
+    chain = of_words(rng.dirichlet(np.full(2, rng.choice([0.1, 0.3, 1, 3])), size=(2, 2, 2)))
+    epsilons = [0.0, 1.2461, 5.3928, 0.0, 5.5979, 0.0072, 0.0360]
+    found = temporal_leakage(chain, epsilons)
+    truth = np.array([enumerated(chain, epsilons, t) for t in range(7)])
+    assert (found.temporal >= truth - 1e-12).all() and (found.temporal <= sum(epsilons) * (1.0 + 1e-12)).all()
+
+
 def test_a_filter_that_was_exceeded_admits_nothing_more():
     """Also after a larger last step, or one that was not admitted: the reserve's supremum is then no bound."""
     chain = of_words(RETURNING)

@@ -122,3 +122,18 @@ def test_what_cannot_be_planned_is_refused():
             plan_guarantee(wrong, 1.0, 5)
     with pytest.raises(BudgetError, match="give a delta"):
         plan_guarantee("user", 1.0, 5, noise="gaussian")
+
+
+@pytest.mark.parametrize(("text", "every"), [("user", 5), ("window:6", 4), ("user:6", 3), ("window:7", 12)])
+def test_draws_of_any_window_add_up_to_the_level(text, every):
+    """Counted window by window, in exact fractions."""
+    plan = plan_guarantee(text, 0.7, 20, draw_every=every)
+    spent = [Fraction(one) for one in plan.epsilons.tolist()]
+    assert [k for k, one in enumerate(spent) if one] == list(range(0, 20, every)) and plan.n_drawn == len(spent[::every])
+    width = plan.guarantee.width(20)
+    windows = [sum(spent[t : t + width]) for t in range(20)]
+    assert Fraction(0.7) * (1 - Fraction(1, 10**9)) < max(windows) <= plan.leakage.worst <= Fraction(0.7)
+    if plan.guarantee.is_of_epochs:
+        assert epochs_together(plan, 1) <= 0.7 and epochs_together(plan, 5) == pytest.approx(3.5)
+    with pytest.raises(BudgetError, match="draw_every is for delta = 0"):
+        plan_guarantee(text, 0.7, 20, delta=1e-6, draw_every=every)

@@ -303,3 +303,20 @@ def test_time_and_state_columns_may_have_other_names(suffix, tmp_path):
         assert place.read_text().startswith("at,zone,noisy,scale,epsilon\n")
     with pytest.raises(InputError, match="expected names for time and state other than noisy, scale, epsilon"):
         save_released(released, place, state="noisy")
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("1,a,16,,0.3", "a scale in every row"),
+        ("1,a,16,,0.0", "a scale in every row"),
+        ("1,a,,12.0,0.3", "whole numbers"),
+    ],
+)
+def test_a_file_that_contradicts_itself_about_what_was_drawn_is_refused(tmp_path, row, expected):
+    place = tmp_path / "counts.csv"
+    place.write_text(f"time,state,noisy,scale,epsilon\n0,a,9,12.0,0.3\n{row}\n")
+    with pytest.raises(InputError, match=expected):
+        load_released(place)
+    place.write_text("time,state,noisy,scale,epsilon\n0,a,9,12.0,0.3\n1,a,,,0.0\n")
+    assert load_released(place).drawn.tolist() == [True, False]

@@ -127,6 +127,45 @@ def test_counts_between_draws_are_estimated_and_cost_nothing(tmp_path, suffix):
     assert "Counts were drawn at 3 of 9 times" in page and "draw_every = 4" in page
 
 
+@pytest.mark.long
+def test_a_table_of_each_day_is_enough_where_no_count_is_drawn_on_most_days(tmp_path):
+    """Estimates of a day without a draw use the draws of the days before, which the published file has."""
+    wide(
+        tmp_path / "past.csv",
+        ["user", *range(9)],
+        [[u, *["ab"[(u + s // 5) % 2] for s in range(9)]] for u in range(60)],
+    )
+    terms = ["--history", "past.csv", "--alpha", "1", "--horizon", "9", "--set", "traces.states=a,b"]
+    terms += ["--set", "privacy.guarantee=user", "--set", "plan.draw_every=4", "--set", "release.estimates=smoothed"]
+    terms += ["--set", "history.layout=wide", "--ledger", "r.db", "-o", "out.csv", "--json"]
+    for day in range(9):
+        rows = [[f"n{user}", day, "ab"[(user + day // 5) % 2]] for user in range(40)]
+        wide(tmp_path / "now.csv", ["user", "time", "state"], rows)
+        done = temporaldp("release", "now.csv", *terms, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        found = load_released(tmp_path / "out.csv")
+        assert found.times == tuple(map(str, range(day + 1)))
+        assert (found.drawn == (np.arange(day + 1) % 4 == 0)).all() and found.estimates is not None
+    # An edited total of a day without a draw is that of the table again, where the table has it
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    at = next(k for k, line in enumerate(lines) if line.startswith("7,a,"))
+    edited = lines[at].split(",")
+    edited[2:5] = ["400.0", "300.0", "500.0"]
+    (tmp_path / "out.csv").write_text("\n".join([*lines[:at], ",".join(edited), *lines[at + 1 :]]) + "\n")
+    rows = [[f"n{user}", day, "ab"[(user + day // 5) % 2]] for user in range(40) for day in range(9)]
+    wide(tmp_path / "now.csv", ["user", "time", "state"], rows)
+    done = temporaldp("release", "now.csv", *terms, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(load_released(tmp_path / "out.csv").estimates.counts.sum(axis=1), 40.0, atol=0.02)
+    # A simulated attack uses the steps that were drawn
+    done = temporaldp("attack", "now.csv", "--released", "out.csv", "--history", "past.csv", *terms[8:10], cwd=tmp_path)
+    assert "Traceback" not in done.stderr
+    # Other draws than those of the ledger are not those of the settings
+    terms[terms.index("plan.draw_every=4")] = "plan.draw_every=3"
+    done = temporaldp("release", "now.csv", *terms, cwd=tmp_path)
+    assert done.returncode != 0 and "others than those of plan.draw_every = 3" in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("more", "expected"),
     [

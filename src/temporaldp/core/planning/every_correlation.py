@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.base.errors import BudgetError, InputError, PlanError
-from temporaldp.base.values import FloatArray, positive, whole_number
+from temporaldp.base.values import FloatArray, positive, sum_up, whole_number
 from temporaldp.core.accounting import LeakageSeries, LeakageSupremum, temporal_leakage
 from temporaldp.core.accounting.curve.arrivals import SingleCurve, chosen_grid
 from temporaldp.core.accounting.curve.evidence import composition
@@ -202,8 +202,11 @@ def epochs_together(plan: Plan, n_epochs: int) -> float:
         raise InputError(
             f"expected a plan of the user level of W steps (user:W), got one of the {plan.guarantee.wording.label}"
         )
-    n_steps = whole_number(n_epochs, "the number of epochs", least=1) * plan.guarantee.width(None)
-    return leakage_together(plan.releases(1)[0], n_steps, plan.accounting)
+    width = plan.guarantee.width(None)
+    # The first step is drawn, and so no epoch has more draws than the first one
+    n_draws = width if plan.n_drawn == plan.horizon else int(np.count_nonzero(plan.epsilons[:width]))
+    n_releases = whole_number(n_epochs, "the number of epochs", least=1) * n_draws
+    return leakage_together(plan.releases(1)[0], n_releases, plan.accounting)
 
 
 def guaranteed_leakage(
@@ -223,8 +226,8 @@ def guaranteed_leakage(
         assert isinstance(found, LeakageSeries)
         return replace(found, details=temporal_leakage(Adversary(), releases, accounting=accounting).details)
     spent = [float(epsilon) for epsilon in releases]
-    before = [math.fsum(spent[max(t + 1 - width, 0) : t + 1]) for t in range(n_steps)]
-    after = [math.fsum(spent[t : t + width]) for t in range(n_steps)]
+    before = [sum_up(spent[max(t + 1 - width, 0) : t + 1]) for t in range(n_steps)]
+    after = [sum_up(spent[t : t + width]) for t in range(n_steps)]
     both = np.full(n_steps, max(before))
     return LeakageSeries(np.array(spent), np.array(before), np.array(after), both, accounting=accounting)
 

@@ -96,6 +96,8 @@ class ReleasedHistograms(Table):
         # At a delta, a release with enough noise has an epsilon of 0; with a budget of 0 there is no finite scale.
         real_array(self.epsilons, "epsilons", shape=steps, ge=0.0)
         real_array(np.where(self.drawn, self.scales, 1.0), "scales", shape=steps, gt=0.0)
+        if self.counts[~self.drawn].any() or self.epsilons[~self.drawn].any():
+            raise InputError("expected counts and epsilons of 0 at steps that were not drawn, which have no scale")
         if self.estimates is not None:
             for name in ESTIMATES.values():
                 real_array(getattr(self.estimates, name), f"{name} of the estimates", shape=self.counts.shape)
@@ -170,7 +172,7 @@ class ReleasedHistograms(Table):
         shown = {
             "states": ", ".join(self.states[:8]) + (", ..." if len(self.states) > 8 else ""),
             "spent at each step, in nats": spread(self.epsilons, up=True),
-            "scale of the noise, in counts": spread(self.scales[self.drawn]),
+            "scale of the noise, in counts": spread(self.scales[self.drawn]) if self.drawn.any() else "",
             "holds": "not said" if self.alpha is None else f"alpha = {bound(self.alpha)}",
         }
         return summary(f"ReleasedHistograms, {len(self.times)} steps", shown, self.neighboring_relation)
@@ -295,12 +297,15 @@ def _assembled(columns: Columns, said: dict[str, Any]) -> ReleasedHistograms:
     def table(name: str) -> FloatArray:
         found = np.empty((len(times), len(states)))
         for row, cell in zip(rows, columns[name], strict=True):
-            found[row] = np.inf if cell in {None, ""} and name in {"noisy", "scale"} else float(cell)
+            is_blank = cell in {None, ""} and name in {"noisy", "scale"}
+            found[row] = np.nan if is_blank else float(cell)
         return found
 
     counts, scales, epsilons = table("noisy"), table("scale"), table("epsilon")
-    not_drawn = np.isinf(counts) & np.isinf(scales) & (epsilons == 0.0)
-    counts[not_drawn] = 0.0
+    not_drawn = np.isnan(counts) & np.isnan(scales) & (epsilons == 0.0)
+    counts[not_drawn], scales[not_drawn] = 0.0, np.inf
+    if (np.isinf(scales) > not_drawn).any() or np.isnan(scales).any():
+        raise InputError("expected a scale in every row with a noisy count, and neither where epsilon is 0")
     is_whole = np.isfinite(counts) & (np.abs(counts) < 2.0**62) & (counts == np.floor(counts))
     if not is_whole.all():
         raise InputError(f"expected whole numbers in column noisy, got {counts[~is_whole][0]}")

@@ -99,6 +99,8 @@ class SmoothedHistograms(CountEstimate, Table):
 
     def of(self, released: ReleasedHistograms) -> ReleasedHistograms:
         """The released histograms with these estimates, of steps that were not drawn, too."""
+        if missing := set(released.times) - set(self.times):
+            raise InputError(f"expected released counts of these steps, got time {sorted(missing)[0]!r}")
         at, n_steps = [self.times.index(time) for time in released.times], len(self.times)
         counts, spent, scales = np.zeros(self.counts.shape, dtype=np.int64), np.zeros(n_steps), np.full(n_steps, np.inf)
         counts[at], spent[at], scales[at] = released.counts, released.epsilons, released.scales

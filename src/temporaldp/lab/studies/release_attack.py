@@ -185,9 +185,10 @@ def attack_release(
     unknown = [time for time in released.times if time not in walks.times]
     if unknown:
         raise InputError(f"expected traces for every released time, got none for {unknown[0]!r}")
-    steps = [walks.times.index(time) for time in released.times]
+    shown = np.flatnonzero(released.drawn)
+    steps = [walks.times.index(released.times[k]) for k in shown]
     scales, drawn = np.full(len(truth), np.inf), np.zeros(truth.shape)
-    scales[steps], drawn[steps] = released.scales, released.counts - truth[steps]
+    scales[steps], drawn[steps] = released.scales[shown], released.counts[shown] - truth[steps]
     # More are not attacked, but some of them, evenly spaced: the noise is the same for all, so that more say little
     # more
     chosen = np.unique(np.linspace(0, len(codes) - 1, min(len(codes), 2_000)).astype(np.int64))
@@ -278,7 +279,7 @@ def _guarantee(one: Adversary, released: ReleasedHistograms, scales: FloatArray,
         made = [histogram_profile(released.noise, scale) if np.isfinite(scale) else None for scale in scales.tolist()]
         return temporal_leakage(one, made, accounting=ApproximateDP(released.delta)).worst
     spent = np.zeros(len(scales))
-    spent[steps] = released.epsilons
+    spent[steps] = released.epsilons[released.drawn]
     return temporal_leakage(one, spent).worst
 
 

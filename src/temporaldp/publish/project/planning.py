@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import IntArray
 from temporaldp.core.accounting import ApproximateDP
@@ -245,12 +247,13 @@ def given_plan(settings: Settings) -> Plan | None:
     if found is None:
         return None
     privacy = settings.privacy
-    if "draw_every" in settings.plan.model_fields_set and found.horizon is not None:
-        wanted = int(drawn_steps(found.horizon, settings.plan.draw_every).sum())
-        if found.n_drawn != wanted:
+    if "draw_every" in settings.plan.model_fields_set:
+        wanted = drawn_steps(len(found.scales), settings.plan.draw_every) > 0.0
+        is_other = not np.array_equal(np.isfinite(found.scales), wanted)
+        if is_other or (found.horizon is None and settings.plan.draw_every > 1):
             raise InputError(
-                f"{place} is drawn at {found.n_drawn} of {found.horizon} steps, but plan.draw_every = "
-                f"{settings.plan.draw_every} means {wanted}: leave out one of them, or plan again"
+                f"{place} is drawn at {found.n_drawn or 'all'} of {found.horizon or 'all'} steps, others than those of "
+                f"plan.draw_every = {settings.plan.draw_every}: leave out one of them, or plan again"
             )
     terms = [("alpha", found.alpha), ("horizon", found.horizon), ("delta", found.delta or None)]
     for key, value in terms:

@@ -76,14 +76,19 @@ class PublishingRun:
         if stream is not None and stream.correlation is not None:
             self.estimates = filtered_histograms(setup.data, stream, times=drawn.times)
         else:
+            public, earlier = setup.public, self.earlier
             known = dict(zip(map(moment, setup.data.times), setup.data.histogram().sum(axis=1).tolist(), strict=True))
-            if self.earlier is not None and self.earlier.estimates is not None:
+            if earlier is not None and earlier.estimates is not None:
                 # Rows that come late change no total that was published
-                totals = np.rint(self.earlier.estimates.counts.sum(axis=1)).tolist()
-                known |= dict(zip(map(moment, self.earlier.times), totals, strict=True))
-            labels = {moment(time): time for time in drawn.times}
-            public = setup.public
-            times = [labels.get(moment(time), time) for time in (drawn.times if public is None else setup.data.times)]
+                totals = np.rint(earlier.estimates.counts.sum(axis=1)).tolist()
+                each = zip(map(moment, earlier.times), totals, earlier.drawn, strict=True)
+                known |= {time: total for time, total, is_drawn in each if is_drawn or time not in known}
+            if public is not None and earlier is not None:  # all draws, also those of tables before
+                drawn = _with_earlier(drawn, replace(earlier, estimates=None), stream)
+            labels = {moment(time): time for time in (*setup.data.times, *drawn.times)}
+            times = list(drawn.times if public is None else labels.values())
+            if len(times) > len(setup.data.times) and stream is not None:
+                times.sort(key=lambda time: stream.row(time).step)
             self.estimates = smooth(drawn, public, total=[known[moment(time)] for time in times], times=times)
         self.released = self.estimates.of(drawn)
         if setup.public is None and self.earlier is not None:

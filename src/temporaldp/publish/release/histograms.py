@@ -181,18 +181,21 @@ def _assemble(
     steps: Sequence[int],
     spent: FloatArray,
     held: Plan | Guard,
+    *,
+    is_filtered: bool = False,
 ) -> ReleasedHistograms:
-    """The published steps' counts."""
+    """The published steps' counts; of a stream that publishes none of them, and filters none, steps without counts."""
     published = [t for t, output in enumerate(outputs) if output is not None]
-    if not published:
+    if not published and (not isinstance(held, Guard) or is_filtered):
         raise BudgetError("none of these steps was published or has a budget")
-    counts = np.stack([output for output in outputs if output is not None])
+    shown = published or range(len(outputs))  # steps between draws, which estimates may fill
+    nothing = np.zeros(trajectories.n_states, dtype=np.int64)
     return ReleasedHistograms(
-        counts,
-        spent[published],
-        held.drawn_scales([steps[t] for t in published], spent[published]),
+        np.stack([nothing if output is None else output for output in (outputs[t] for t in shown)]),
+        spent[shown],
+        held.drawn_scales([steps[t] for t in shown], spent[shown]),
         trajectories.states,
-        tuple(trajectories.times[t] for t in published),
+        tuple(trajectories.times[t] for t in shown),
         held.promise if isinstance(held, Guard) else held.alpha,
         accounting=held.accounting,
         delta=held.delta,
@@ -219,7 +222,8 @@ def _continued(trajectories: Traces, stream: ContinualRelease[Any, Any], reached
         outputs.append(stream.release(row, time=label))
     rows = [stream.row(time) for time in trajectories.times]
     spent = np.array([row.epsilon for row in rows])
-    released = _assemble(trajectories, outputs, [row.step for row in rows], spent, stream.guard)
+    filters = stream.correlation is not None
+    released = _assemble(trajectories, outputs, [row.step for row in rows], spent, stream.guard, is_filtered=filters)
     # A time is published under the label that it had first, in whatever spelling it comes again.
     return replace(released, times=tuple(stream.row(time).time for time in released.times))
 

@@ -220,8 +220,9 @@ class Report:
         least = laplace_scales(self.leakage.epsilons)
         if plan is not None:
             noise, least = plan.noise, plan.scales_for(n_steps)
-        if released.noise != noise or (released.scales < least * (1.0 - 1e-5)).any():  # files have six digits
-            step = int(np.argmin(released.scales / least))
+        is_less = released.scales < least * (1.0 - 1e-5)  # files have six digits
+        if released.noise != noise or is_less.any():
+            step = int(np.argmax(is_less))
             raise InputError(
                 f"the released histograms have {released.noise} noise of scale {released.scales[step]:g} at step {step + 1}, "
                 f"where {noise} noise of {least[step]:g} is accounted for: they were not released under this plan or promise"
