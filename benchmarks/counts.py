@@ -153,6 +153,55 @@ def same_start(repetitions):
                 yield row((name, what), np.mean(values, axis=0))
 
 
+def fewer_draws(repetitions):
+    """The user level at 1 nat: counts at every step, at those that `compare_guarantees` proposes, and at every step for a delta."""
+    columns = [f"{one}: {what}, %" for one in ("every step", "fewer draws", "delta") for what in ("error", "coverage")]
+    yield f"| data set | protected, steps, states | draws | {' | '.join(columns)} |"
+    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    with tempfile.TemporaryDirectory() as target:
+        for name, codes, n in read_all(DATA, Path(target)):
+            if not name.startswith(("sleep,", "mvad", "actcal", "income")):
+                continue
+            rng, found, draws = np.random.default_rng(24), [], []
+            for _ in range(repetitions):
+                order = rng.permutation(len(codes))
+                history, protected = codes[order[: len(codes) // 2]], codes[order[len(codes) // 2 :]]
+                counts, past = counted(protected, n), counted(history, n)
+                known = chain(learnt(history, n), past[0])
+                terms = {"horizon": len(counts), "n_people": len(protected), "correlation": known, "past_counts": past}
+                rows = [one for one in tdp.compare_guarantees(**terms).rows if one.guarantee.kind == "user"]
+                kinds = [
+                    rows[0],
+                    next((one for one in rows if one.drawn), rows[0]),
+                    next(one for one in rows if one.delta),
+                ]
+                draws.append(kinds[1].plan.n_drawn)
+                found.append([value for one in kinds for value in planned(counts, one.plan, known, rng)])
+            errors = np.mean(found, axis=0) * 100.0
+            cells = [f"{one:.1f}" for one in errors]
+            shape = f"{len(protected)}, {codes.shape[1]}, {n}"
+            yield f"| {' | '.join([name, shape, f'{np.mean(draws):.1f}', *cells])} |"
+
+
+def planned(counts, plan, correlation, rng):
+    """Mean absolute error of smoothed counts under a plan, as a share of an average count, and their coverage."""
+    times, scales = [str(t) for t in range(len(counts))], plan.scales
+    at = np.flatnonzero(np.isfinite(scales))
+    noise = noise_at_quantiles(rng.uniform(1e-12, 1.0 - 1e-12, counts[at].shape), scales[at, None], plan.noise)
+    noisy = tdp.ReleasedHistograms(
+        counts[at] + noise.astype(np.int64),
+        plan.epsilons[at],
+        scales[at],
+        correlation.states,
+        tuple(times[t] for t in at),
+        delta=plan.delta,
+        noise=plan.noise,
+    )
+    found = tdp.smooth(noisy, correlation, total=int(counts[0].sum()), times=times)
+    inside = (found.lower - 1e-9 <= counts) & (counts <= found.upper + 1e-9)
+    return np.abs(found.counts - counts).mean() / counts.mean(), inside.mean()
+
+
 def filtered(counts, epsilon, correlation, rng, chosen=...):
     """As `compared`, of the filter: each step from the releases up to it."""
     noisy, total, state = released(counts, epsilon, rng), float(counts[0].sum()), None
@@ -285,6 +334,7 @@ def main():
     for title, lines in (
         ("Real people, split at random into history and protected", real_people(several)),
         ("Where the history begins as the release does, at epsilon = 0.0957", same_start(several)),
+        ("Fewer draws at the user level, 1 nat", fewer_draws(several)),
         ("Simulated populations, also with chains that are wrong", populations(several // 2 or 1)),
         ("Commuters, and a chain without a clock", without_clock(several // 2 or 1)),
         ("Beside the maximum of the posterior", beside_posterior_maximum(several // 2 or 1)),

@@ -129,7 +129,9 @@ def test_draws_of_any_window_add_up_to_the_level(text, every):
     """Counted window by window, in exact fractions."""
     plan = plan_guarantee(text, 0.7, 20, draw_every=every)
     spent = [Fraction(one) for one in plan.epsilons.tolist()]
-    assert [k for k, one in enumerate(spent) if one] == list(range(0, 20, every)) and plan.n_drawn == len(spent[::every])
+    assert [k for k, one in enumerate(spent) if one] == list(range(0, 20, every)) and plan.n_drawn == len(
+        spent[::every]
+    )
     width = plan.guarantee.width(20)
     windows = [sum(spent[t : t + width]) for t in range(20)]
     assert Fraction(0.7) * (1 - Fraction(1, 10**9)) < max(windows) <= plan.leakage.worst <= Fraction(0.7)

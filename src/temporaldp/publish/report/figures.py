@@ -290,8 +290,8 @@ def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] 
 def _noise_band(released: ReleasedHistograms) -> tuple[FloatArray, FloatArray, str]:
     """Counts less and plus 95 % of the noise, at least 0, and the name of the band."""
     scales, of_step = np.unique(np.where(released.drawn, released.scales, 1.0), return_inverse=True)
-    reach = np.array([noise_quantile(scale, 0.95, released.noise) for scale in scales.tolist()])[of_step, None]
-    reach[~released.drawn] = np.nan
+    reach = np.array([noise_quantile(scale, 0.95, released.noise) for scale in scales.tolist()])[of_step]
+    reach = np.where(released.drawn, reach, np.nan)[:, None]
     return np.maximum(released.counts - reach, 0.0), np.maximum(released.counts + reach, 0.0), "95 % of the noise"
 
 
