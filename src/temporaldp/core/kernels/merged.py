@@ -285,7 +285,7 @@ class _Pairs:
             following = np.maximum(found * (1.0 + TOLERANCE), 1.0)
             # Also where ratios swing from side to side, and hardly come closer
             before, off[left] = off[left], found / asked - 1.0
-            is_slow = (off[left] * before < 0.0) & (np.abs(off[left]) > 0.5 * np.abs(before))
+            is_slow = (np.sign(off[left]) == -np.sign(before)) & (np.abs(off[left]) > 0.5 * np.abs(before))
             outside = is_slow | (following <= low[left]) | (following >= high[left])
             middle = np.where(np.isfinite(high[left]), np.sqrt(low[left] * high[left]), 2.0 * following)
             ratio[left] = np.where(outside, middle, following)
