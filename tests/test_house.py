@@ -261,7 +261,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 9_006, "base + data": 3_682, "lab": 1_022, "publish": 4_973, "apps": 2_303, "in all": 20_996}
+LIMITS = {"core": 9_006, "base + data": 3_682, "lab": 1_022, "publish": 4_975, "apps": 2_303, "in all": 20_998}
 """The most statements of each wing."""
 
 

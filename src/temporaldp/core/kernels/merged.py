@@ -125,9 +125,8 @@ class Hidden:
             budgets = np.broadcast_to(windows[position], (2 * len(self.labels), windows.shape[1]))
             start = np.full(len(budgets), position)
             found, _raised = self.largest(*self.from_mean, budgets, Spread(low, high), start=start, near=found)
-            found = np.minimum(
-                found, budgets[0].sum() * (1.0 + 1e-12)
-            )  # whatever follows; also where nothing was proved
+            # Whatever follows; also where no ratio was proved
+            found = np.minimum(found, budgets[0].sum() * (1.0 + 1e-12))
             one = around_mean(found)
             low[position], high[position] = one.low[0], one.high[0]
         return Spread(low, high)

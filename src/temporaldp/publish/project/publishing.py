@@ -69,6 +69,11 @@ class PublishingRun:
             self._estimate(drawn)
         except TemporaldpError as error:  # what was drawn is written in any case
             self.not_estimated = f"no estimates could be made, and the table has only noisy counts: {error}"
+        if not self.released.drawn.any():
+            raise InputError(
+                "no count is drawn at these steps, and the output has none of the steps before: name the output of the earlier "
+                "runs (--output FILE), or give their data too. No file was written; the ledger passes over these steps"
+            )
 
     def _estimate(self, drawn: ReleasedHistograms) -> None:
         """Estimate the counts that were drawn, by the ledger's filter, the public correlation, or each step by itself."""

@@ -308,7 +308,7 @@ class PlanSettings(Section):
         1,
         ge=1,
         description="Counts are drawn at the first step and every so many after it, and estimated in between (smoothed). For "
-        "delta = 0 and a horizon: few draws with large budgets tell more than many with small ones.",
+        "delta = 0 and a horizon: few draws with large budgets are worth more than many with small ones.",
     )
 
 
